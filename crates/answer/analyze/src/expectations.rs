@@ -164,6 +164,22 @@ fn judge_figure(
     };
 }
 
+/// A bound that figures are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeasuredBound(pub(crate) FigureBound);
+
+impl MeasuredBound {
+    /// The verdict on a figure that lies from `low` to `high`.
+    pub(crate) fn verdict(self, low: f64, high: f64) -> ExpectationVerdict {
+        within(self.0, low, high)
+    }
+}
+
+/// A figure of a summary in its base unit; else why it is absent.
+pub(crate) fn figure_of(summary: &Summary, figure: ExpectedFigure) -> Result<f64, String> {
+    measured(summary, figure).map(|measured| measured.value)
+}
+
 /// The verdict on a figure that lies from `low` to `high`.
 pub(crate) fn within(bound: FigureBound, low: f64, high: f64) -> ExpectationVerdict {
     // A figure is equal to its bound if only rounding differs.

@@ -7,6 +7,7 @@
 
 use crate::bimodal::is_bimodal;
 use crate::cut_buffers::find_cut_buffers;
+use crate::generator_lateness::is_late;
 use crate::groups::{GroupRun, SummaryGroup, elapsed_s, half_width_share};
 use crate::machines::on_one;
 use crate::side_summary::steal_share;
@@ -18,7 +19,7 @@ use stackline_core::run_record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
 
 /// Every flag with the condition that raises it.
-pub const FLAGS: [(&str, &str); 16] = [
+pub const FLAGS: [(&str, &str); 17] = [
     (
         "overload",
         "in at least one counted run, the machine could not keep up with the network it emulated, so the figures reflect the machine, not the network; `network.emulation` has the number of runs and the reasons",
@@ -68,6 +69,10 @@ pub const FLAGS: [(&str, &str); 16] = [
     (
         "late",
         "paced operations started late: p99 above 1 ms, or above 10 % of the median interval",
+    ),
+    (
+        "generator late",
+        "the generator itself began calls late, beyond what unanswered calls delayed: p99 above 100 us; response times contain it, so they are not the server's alone",
     ),
     (
         "congestion NAME",
@@ -138,6 +143,10 @@ pub(crate) fn flags(
         (spins_on_one_core(plan, group, runs), "spin on one core"),
         (summary.lost.is_some_and(|lost| lost > 0), "lost data"),
         (late(group, summary), "late"),
+        (
+            summary.generator_lateness_s.as_ref().is_some_and(is_late),
+            "generator late",
+        ),
     ];
     let raised = raised
         .iter()

@@ -7,6 +7,7 @@ use crate::core_sharing::core_sharing;
 use crate::costs::costs;
 use crate::fairness;
 use crate::flags;
+use crate::generator_lateness::late_share;
 use crate::groups::{GroupRun, SummaryGroup, groups, run_values, work};
 use crate::network::summarise_network;
 use crate::side_summary::{lost_share, sum_reported, summarise_side};
@@ -164,6 +165,9 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
             .and_then(|_| run.rate_per_s(RepeatedWork::Connection))
     });
     summary.lateness_s = pooled(&of_runs(|record| &record.lateness));
+    let own_lateness = of_runs(|record| &record.own_lateness);
+    summary.generator_lateness_s = pooled(&own_lateness);
+    summary.generator_late_share = late_share(&Histogram::merged(&own_lateness));
     summary.marks = marks(runs);
     summary.main = values.main();
     let main = values

@@ -360,6 +360,11 @@ pub struct Summary {
     pub transactions_per_s: Option<SampleStatistics>,
     /// How late paced operations began, in seconds.
     pub lateness_s: Option<SampleStatistics>,
+    /// How much of that was the generator's own, in seconds: it could have begun, and did not yet. Absent where operations do not tell
+    /// when they ended.
+    pub generator_lateness_s: Option<SampleStatistics>,
+    /// The share of paced operations that the generator began more than 100 us late by itself.
+    pub generator_late_share: Option<f64>,
     /// If callers could not keep their pace: the mean wait of a call for the calls before it, in seconds; it is part of the response
     /// time.
     pub backlog_s: Option<f64>,

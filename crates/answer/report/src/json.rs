@@ -147,6 +147,8 @@ fn measured(s: &Summary) -> Value {
         "transaction_s": statistics(s.transaction_s.as_ref()),
         "transactions_per_s": statistics(s.transactions_per_s.as_ref()),
         "lateness_s": statistics(s.lateness_s.as_ref()),
+        "generator_lateness_s": statistics(s.generator_lateness_s.as_ref()),
+        "generator_late_share": s.generator_late_share,
         "backlog_s": s.backlog_s,
         "marks": s.marks.iter().map(|(name, mark)| (name.clone(), statistics(Some(mark)))).collect::<Map<_, _>>(),
         "main": s.main,

@@ -14,6 +14,7 @@
 //! | [`paired_runs`](mod@paired_runs) | pairs of runs of two specifications |
 //! | [`change_points`](mod@change_points) | where figures of kept runs changed; their series for Otava |
 //! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
+//! | [`offered_load`] | latency against offered load, and the highest rate that meets an expectation |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
 //! | [`prediction`](mod@prediction) | predictions, and what was measured |
@@ -70,6 +71,7 @@ pub mod monitored;
 mod named_requests;
 pub mod ncc;
 mod notes;
+pub mod offered_load;
 pub mod page;
 pub mod paired_runs;
 pub mod paper;

@@ -9,6 +9,7 @@ mod placement;
 
 use crate::defaults::defaults;
 use crate::figure::percent;
+use stackline_analyze::generator_lateness::is_late;
 use stackline_analyze::{SampleStatistics, SideSummary, Summary};
 use stackline_core::run_record::WakeUp;
 use stackline_core::units;
@@ -90,11 +91,12 @@ pub fn trace_note_lines(notes: &[String], most: Option<usize>) -> Vec<String> {
 type Say = fn(&Summary) -> Vec<String>;
 
 /// Notes that are made for every row.
-const OF_ALL: [(Weight, Say); 7] = [
+const OF_ALL: [(Weight, Say); 8] = [
     (Weight::Loss, lost),
     (Weight::Loss, network::ports),
     (Weight::Loss, retransmitted),
     (Weight::Doubt, network::overload),
+    (Weight::Doubt, generator_lateness),
     (Weight::Limit, limits),
     (Weight::Detail, network::emulator),
     (Weight::Detail, lateness),
@@ -324,6 +326,19 @@ fn lateness(summary: &Summary) -> Vec<String> {
         .iter()
         .map(|s| times("lateness of paced operations", "operation", s))
         .collect()
+}
+
+/// A note on a generator that was late by itself.
+fn generator_lateness(summary: &Summary) -> Vec<String> {
+    let late = summary.generator_lateness_s.filter(is_late);
+    let Some((late, share)) = late.zip(summary.generator_late_share) else {
+        return Vec::new();
+    };
+    vec![format!(
+        "the generator was late: p99 {}, {} % of calls more than 100 us after they could have begun; response times contain that, so it is not the server's",
+        units::format_time(late.p99),
+        units::three_digits(100.0 * share)
+    )]
 }
 
 /// A note on callers that fell behind their pace, and how to avoid that.

@@ -184,11 +184,36 @@ fn part(
         end(part.to.as_deref(), cores.then_some(part.cpu.1), m, plan)
     ));
     add(format!("data       {}", data(part)));
+    rate(part)
+        .into_iter()
+        .for_each(|rate| add(format!("rate       {rate}")));
     stack(&part.stack, world.map_or(&[], |world| world.stacks))
         .into_iter()
         .for_each(&mut add);
     sides(part).into_iter().for_each(&mut add);
     lines
+}
+
+/// How often the operations of a part begin: of each pair, and of all together.
+fn rate(part: &MeasurementPart) -> Option<String> {
+    let timing = part.procedure.pacing_timing()?;
+    let mean = part.data.timings.get(timing)?.mean();
+    let each = 1.0 / mean.filter(|seconds| *seconds > 0.0)?;
+    let per_second = units::per_second;
+    if part.replicas == 1 {
+        return Some(per_second(each));
+    }
+    let turns = if part.data.takes_turns {
+        ", which take turns"
+    } else {
+        ""
+    };
+    let total = per_second(each * f64::from(part.replicas));
+    Some(format!(
+        "{} for each of {} pairs{turns}, {total} in total",
+        per_second(each),
+        part.replicas
+    ))
 }
 
 /// One end of a part: its host, how it is reached or modelled, and the requested core if the world has processors.

@@ -99,6 +99,7 @@ fn part(text: &str, procedure: Procedure, unit: Size, count: u64, stack: Stack) 
             count: UnitCount::Units(count),
             timings: vec![],
             least_drawn: any_size(),
+            takes_turns: false,
         },
         source: DataAccess::Memory,
         destination: DataAccess::Memory,

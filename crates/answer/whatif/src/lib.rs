@@ -9,6 +9,7 @@
 //! | [`advice`] | the gain of a finding's advice, by simulation |
 //! | [`traced_answers`] | the answers for a run that was just traced |
 //! | [`bufferbloat`] | whether latency grows under load, and what another queue would change |
+//! | [`offered_load`] | latency against offered load, and the highest rate that meets an expectation |
 //! | [`experiment`] | a designed experiment, independent of what is run |
 //! | [`specification`] | a designed experiment over a specification |
 //! | [`predicted`] | predictions by simulation where no formula applies |
@@ -18,6 +19,7 @@
 pub mod advice;
 pub mod bufferbloat;
 pub mod experiment;
+pub mod offered_load;
 pub mod predicted;
 pub mod simulated_runs;
 pub mod specification;

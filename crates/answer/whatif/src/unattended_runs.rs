@@ -59,6 +59,16 @@ pub fn make_runs_that_succeed(
     make_runs_quietly(plan, directory, options, true)
 }
 
+/// Makes all runs of a plan without a run directory.
+///
+/// # Errors
+/// If a run fails.
+pub fn make_runs_in_memory(plan: &Plan, options: UnattendedOptions<'_>) -> Result<Vec<RunRecord>> {
+    let progress = Box::new(QuietProgress(options.warn));
+    let writer = RunWriter::in_memory(plan, progress, interval_reached);
+    carry_out(plan, writer, options, false).map(|outcome| outcome.records)
+}
+
 fn make_runs_quietly(
     plan: &Plan,
     mut directory: RunDirectory,
@@ -66,6 +76,17 @@ fn make_runs_quietly(
     keeps_going: bool,
 ) -> Result<UnattendedOutcome> {
     directory.write_plan(plan)?;
+    let progress = Box::new(QuietProgress(options.warn));
+    let writer = RunWriter::new(plan, directory, progress, interval_reached);
+    carry_out(plan, writer, options, keeps_going)
+}
+
+fn carry_out(
+    plan: &Plan,
+    mut writer: RunWriter<'_>,
+    options: UnattendedOptions<'_>,
+    keeps_going: bool,
+) -> Result<UnattendedOutcome> {
     let program = std::env::current_exe()
         .map_err(|e| Error::environment(format!("cannot find the path of this program: {e}")))?;
     let context = RunContext {
@@ -74,19 +95,13 @@ fn make_runs_quietly(
         interrupted: options.ended,
         signalled: options.signalled,
         traces: Traces {
-            directory: directory.path().to_path_buf(),
+            directory: writer.path().to_path_buf(),
             trace: options.trace,
             capture: options.capture,
         },
         keeps_going,
         twice: false,
     };
-    let mut writer = RunWriter::new(
-        plan,
-        directory,
-        Box::new(QuietProgress(options.warn)),
-        interval_reached,
-    );
     let outcome = make_runs(&context, &mut writer);
     let (failed, given_up) = (outcome.failed, outcome.given_up);
     let reason = failed.as_ref().or(given_up.first().map(|(_, error)| error));

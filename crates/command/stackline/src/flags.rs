@@ -16,6 +16,7 @@ mod factors;
 mod gate;
 mod import_export;
 mod lifelines;
+mod load;
 mod manual;
 mod net;
 mod plot;
@@ -56,6 +57,7 @@ pub(crate) use factors::{FactorExperiment, Factors};
 pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags, GateScopeFlags};
 pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
+pub(crate) use load::LoadFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
@@ -209,6 +211,12 @@ pub(crate) enum StacklineCommand {
     /// Idle, during downloads and during uploads: latency, round trips a minute, and a grade. The path leads to a web server, or is a
     /// modelled access line, where another queue is tried as well.
     Bufferbloat(BufferbloatFlags),
+    /// Offer rising load, or find the highest rate that meets an expectation
+    ///
+    /// The load is open: operations begin at their moments, whether or not those before them are answered. The table has latency against
+    /// the offered rate, why no more was offered, and whether the generator was punctual.
+    #[command(override_usage = "stackline load [OPTIONS] <SPEC | -e TEXT>", after_help = load::AFTER)]
+    Load(LoadFlags),
     /// Find which changes would matter, using a designed experiment
     ///
     /// Reports the gain from each factor, with its confidence interval, and the next limit if that factor no longer mattered.

@@ -28,6 +28,7 @@ mod import;
 mod interrupt;
 mod keywords;
 mod lifelines;
+mod load;
 mod manual;
 mod ncc;
 mod net;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         StacklineCommand::Plan(flags) => spec_commands::plan(&flags),
         StacklineCommand::Predict(flags) => predict::predict(&flags),
         StacklineCommand::Bufferbloat(flags) => bufferbloat::bufferbloat(&flags),
+        StacklineCommand::Load(flags) => load::load(&flags),
         StacklineCommand::Factors(flags) => factors::factors(&flags),
         StacklineCommand::Stacks(flags) => spec_commands::stacks(&flags),
         StacklineCommand::Keywords(flags) => keywords::keywords(&flags),

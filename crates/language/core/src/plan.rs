@@ -303,6 +303,18 @@ pub struct DataSpec {
     /// The smallest size that the stack carries, in bytes; a smaller draw is raised to it.
     #[serde(default = "any_size")]
     pub least_drawn: u64,
+    /// Whether the pairs share one rate and take turns: the first wait of the k-th of n pairs is k/n of what was drawn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub takes_turns: bool,
+}
+
+/// Whether a flag that is rarely set may be left out of a kept plan.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The default of `least_drawn`: 1 byte, the least that a byte stream carries.

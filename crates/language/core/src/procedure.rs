@@ -442,6 +442,28 @@ fn place_behind(steps: &[ProcedureStep], count: usize) -> usize {
     places.take(count).last().unwrap_or(0)
 }
 
+fn steps_without_timing(steps: &[ProcedureStep], index: usize) -> Vec<ProcedureStep> {
+    let moved = |argument: &DelayArgument| match argument {
+        DelayArgument::Timing(at) if *at == index => None,
+        DelayArgument::Timing(at) => Some(DelayArgument::Timing(at - usize::from(*at > index))),
+        DelayArgument::Drawn(distribution) => Some(DelayArgument::Drawn(distribution.clone())),
+    };
+    let kept = |step: &ProcedureStep| match step {
+        ProcedureStep::Repeat(count, body) => Some(ProcedureStep::Repeat(
+            *count,
+            steps_without_timing(body, index),
+        )),
+        ProcedureStep::Call(OperationCall::Delay(argument)) => {
+            moved(argument).map(|to| ProcedureStep::Call(OperationCall::Delay(to)))
+        }
+        ProcedureStep::Call(OperationCall::Pace(argument)) => {
+            moved(argument).map(|to| ProcedureStep::Call(OperationCall::Pace(to)))
+        }
+        ProcedureStep::Call(call) => Some(ProcedureStep::Call(call.clone())),
+    };
+    steps.iter().filter_map(kept).collect()
+}
+
 /// An application type: the procedures of an initiator and a responder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Procedure {
@@ -545,6 +567,34 @@ impl Procedure {
         let mut calls = Vec::new();
         gather(self.side(side), &mut calls);
         calls
+    }
+
+    /// The timing that says when the initiator's operations, else the responder's, are to begin: that of the first
+    /// `Pace` with a timing.
+    #[must_use]
+    pub fn pacing_timing(&self) -> Option<usize> {
+        let paced = |call: &OperationCall| match call {
+            OperationCall::Pace(DelayArgument::Timing(index)) => Some(*index),
+            _ => None,
+        };
+        [PairSide::Initiator, PairSide::Responder]
+            .into_iter()
+            .find_map(|side| self.calls(side).into_iter().find_map(paced))
+    }
+
+    /// The procedure without a timing and the operations that wait for it; later timings move up in the list.
+    #[must_use]
+    pub fn without_timing(&self, index: usize) -> Self {
+        let mut timings = self.timings.clone();
+        if index < timings.len() {
+            timings.remove(index);
+        }
+        Self {
+            name: self.name.clone(),
+            timings,
+            initiator: steps_without_timing(&self.initiator, index),
+            responder: steps_without_timing(&self.responder, index),
+        }
     }
 
     /// Whether it transfers data units; of the predefined application types, `connect_disconnect` alone does not.

@@ -29,6 +29,12 @@ impl Histogram {
         self.counts.iter().map(|(_, n)| n).sum()
     }
 
+    /// Whether it has no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if !other.counts.is_empty() {
@@ -522,6 +528,9 @@ pub struct RunRecord {
     pub timed_calls: Vec<TimedCall>,
     /// How long after their intended moments paced operations began, in ns.
     pub lateness: Histogram,
+    /// How much of that was the pair's own, in ns: from the intended moment, or from the end of its operation before if that was later.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub own_lateness: Histogram,
     /// The record of the initiators.
     pub initiator: SideRecord,
     /// The record of the responders.
@@ -573,6 +582,7 @@ impl RunRecord {
             ("opening.transport", &self.opening.transport),
             ("opening.tls_round_trip", &self.opening.tls_round_trip),
             ("lateness", &self.lateness),
+            ("own_lateness", &self.own_lateness),
         ];
         let times = times.map(|(name, histogram)| (format!("{name}.squares"), histogram.squares));
         let sides = [

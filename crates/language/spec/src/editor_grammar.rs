@@ -7,7 +7,7 @@ extern crate std;
 
 use crate::diagnostic::{DiagnosticReport, TextOrigin};
 use crate::prelude::PRELUDE;
-use crate::spelling::{self, ALIASES, CLAUSES, COMPOSERS, HEADS, ITEMS};
+use crate::spelling::{self, ALIASES, CLAUSES, COMPOSERS, HEADS, ITEMS, PACES};
 use crate::token_layout::{Marked, TokenRole};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -61,7 +61,7 @@ fn keywords_of(text: &str) -> BTreeSet<String> {
 
 /// All keywords.
 fn keywords() -> BTreeSet<String> {
-    let tables = [ITEMS, CLAUSES, HEADS].concat();
+    let tables = [ITEMS, CLAUSES, HEADS, PACES].concat();
     let mut words: BTreeSet<String> = tables.iter().map(ToString::to_string).collect();
     words.extend(
         COMPOSERS

@@ -33,7 +33,10 @@ mod tree;
 pub use alert_text::{AlertText, AlertTextCondition, alert_text};
 pub use context::{Available, CheckContext, Checked, Overrides};
 pub use diagnostic::{Diagnostic, DiagnosticStage, Severity, TextOrigin, nearest};
-pub use factor::{Factor, FactorLevel, factor, factors, vary, vary_beside};
+pub use factor::{
+    Factor, FactorLevel, LoadExtent, OFFERED, OfferedLoad, WrittenLoad, factor, factors, vary,
+    vary_beside, with_offered_load, written_load,
+};
 pub use format::format;
 pub use markdown::{MarkdownBlock, format_markdown, markdown_blocks};
 pub use prelude::PRELUDE;

@@ -21,6 +21,8 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("rr", "request_response"),
     ("conn_disc", "connect_disconnect"),
 ];
+/// Words before a rate of operations, which is for the timing that paces them.
+pub(crate) const PACES: &[&str] = &["rate", "poisson"];
 const OTHERS: &[&str] = &[
     "from",
     "to",
@@ -51,6 +53,17 @@ pub(crate) fn prelude() -> impl Iterator<Item = &'static str> {
     PRELUDE
         .lines()
         .filter_map(|line| line.strip_prefix("procedure ")?.split(['(', ' ']).next())
+}
+
+/// The names of the timings of the predefined application types.
+pub(crate) fn prelude_timings() -> impl Iterator<Item = &'static str> {
+    let heads = PRELUDE
+        .lines()
+        .filter_map(|line| line.strip_prefix("procedure "));
+    heads
+        .filter_map(|head| head.split_once('(')?.1.split(')').next())
+        .flat_map(|names| names.split(','))
+        .map(str::trim)
 }
 
 /// The key of an application type's name: in the common form, with short names replaced.

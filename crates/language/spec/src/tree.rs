@@ -133,13 +133,15 @@ pub(crate) enum SpecUnit {
     Time(f64),
     Rate(f64),
     Percent,
+    /// `/s` behind a variable where an interval stands: the number is the divisor of these seconds.
+    PerSecond(f64),
 }
 
 impl SpecUnit {
     /// The factor to the base unit; 1 for a per cent, which stays a per cent.
     pub(crate) const fn factor(self) -> f64 {
         match self {
-            Self::None | Self::Percent => 1.0,
+            Self::None | Self::Percent | Self::PerSecond(_) => 1.0,
             Self::Size(factor) | Self::Time(factor) | Self::Rate(factor) => factor,
         }
     }
@@ -152,6 +154,7 @@ impl SpecUnit {
             Self::Size(_) => Self::Size(1.0),
             Self::Time(_) => Self::Time(1.0),
             Self::Rate(_) => Self::Rate(1.0),
+            Self::PerSecond(_) => Self::PerSecond(1.0),
         }
     }
 
@@ -163,6 +166,7 @@ impl SpecUnit {
             Self::Size(_) => " B",
             Self::Time(_) => " s",
             Self::Rate(_) => " bit/s",
+            Self::PerSecond(_) => "/s",
         }
     }
 }
@@ -236,9 +240,31 @@ pub(crate) struct PartItem {
     pub(crate) source: Option<AccessItem>,
     /// Where the receiver puts the data, after `>`.
     pub(crate) destination: Option<AccessItem>,
-    /// Distributions for the timings of the procedure, in order, each with its tokens.
-    pub(crate) timings: Vec<(DistributionItem, TokenIndices)>,
+    /// Distributions for the timings of the procedure.
+    pub(crate) timings: Vec<TimingItem>,
     pub(crate) clauses: Vec<Clause>,
+}
+
+/// A timing of a part: `exponential(1 ms)`, `2000/s`, `rate poisson 2000/s total`, `service 2 ms`.
+#[derive(Debug)]
+pub(crate) struct TimingItem {
+    pub(crate) meant: MeantTiming,
+    pub(crate) drawn: DistributionItem,
+    /// Whether it is the rate of all pairs together.
+    pub(crate) is_total: bool,
+    pub(crate) span: TextSpan,
+    pub(crate) at: TokenIndices,
+}
+
+/// Which timing of the procedure a distribution is for.
+#[derive(Clone, Debug)]
+pub(crate) enum MeantTiming {
+    /// The first that no other is for.
+    Next,
+    /// The one that says when operations begin: after `rate` or `poisson`.
+    Pace,
+    /// The one with this name.
+    Named(Word),
 }
 
 /// The data of a part: `32*100`, `64 KiB 1 GiB`, `32, 1 KiB*100`.

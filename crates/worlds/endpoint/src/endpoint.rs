@@ -6,6 +6,7 @@
 use crate::call_series::CallSeries;
 use crate::marks::ProgramMarks;
 use crate::observation::EndpointObservation;
+use crate::pacing::IntendedMoments;
 use crate::service::{BulkDirection, ConnectionFacts, EndpointService};
 use crate::task::EndpointTask;
 use crate::times::{DurationSamples, OpeningSamples};
@@ -34,15 +35,10 @@ pub struct Endpoint<W: EndpointWorld> {
     openings: OpeningSamples,
     /// The calls one by one, if the task asks for them.
     series: Option<CallSeries>,
-    /// How late paced operations began.
-    lateness: DurationSamples,
+    moments: IntendedMoments,
     marks: ProgramMarks,
     /// How long it took to open the present connection.
     connecting: Duration,
-    /// The last moment that a pace intended.
-    intended: Option<Instant>,
-    /// Whether the next call or connection is timed from the intended moment instead of from its start.
-    paced: bool,
     /// What was read when the clock started; `None` before.
     started: Option<EndpointStart>,
     /// Whether the clock has stopped.
@@ -97,11 +93,9 @@ impl<W: EndpointWorld> Endpoint<W> {
             },
             openings: OpeningSamples::default(),
             series: (task.keeps_calls && task.does("RPCCall")).then(CallSeries::new),
-            lateness: times(task.does("Pace")),
+            moments: IntendedMoments::new(&task, times(task.does("Pace"))),
             marks: ProgramMarks::default(),
             connecting: Duration::default(),
-            intended: None,
-            paced: false,
             started: None,
             stopped: false,
             own_clock: task.side == PairSide::Responder && task.does("StartMeasurement"),
@@ -126,6 +120,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     /// An [`Error`] of the stack, the peer or the files.
     pub async fn run(mut self, replica: u32) -> Result<EndpointObservation> {
         let seed = self.task.seed.index(u64::from(replica));
+        self.moments.set_turn(replica, &self.task);
         // A responder without data waits in accept: its period is the whole of its life.
         if self.task.side == PairSide::Responder && !self.task.carries_data {
             self.start();
@@ -320,10 +315,9 @@ impl<W: EndpointWorld> Endpoint<W> {
         let measuring = self.measuring();
         let mut before = self.world.now();
         let mut since = before;
-        if let Some(intended) = self.intended.filter(|_| self.paced) {
+        if let Some(intended) = self.moments.take() {
             before = intended;
         }
-        self.paced = false;
         let mut cut = false;
         let Some(connection) = &mut self.connection else {
             return self.open().map(drop);
@@ -347,6 +341,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             // One reading of the clock serves both: the next call begins where this one ends.
             (before, since) = (after, after);
         }
+        self.moments.free(since);
         if cut {
             cursor.cut_short();
             return self.end_stream().await;
@@ -378,8 +373,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     /// with the peer.
     async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.open()?.start_bulk(direction).await?;
-        self.intended = Some(self.world.now());
-        self.paced = false;
+        self.moments.restart(Some(self.world.now()));
         Ok(())
     }
 
@@ -393,7 +387,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             return self.stream_ended(cursor);
         }
         self.hear();
-        self.intended = None;
+        self.moments.restart(None);
         self.heard = Some(self.world.now());
         self.world.start_time_limit();
         Ok(())
@@ -411,11 +405,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     // --- connections ---
 
     async fn connect(&mut self) -> Result<()> {
-        let from = self
-            .intended
-            .filter(|_| self.paced)
-            .unwrap_or_else(|| self.world.now());
-        self.paced = false;
+        let from = self.moments.take().unwrap_or_else(|| self.world.now());
         self.world.emit(EndpointStep::Connect);
         self.connection = Some(self.world.connect().await?);
         self.connecting = self.world.between(from, self.world.now());
@@ -463,8 +453,10 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.world.emit(EndpointStep::Disconnected);
         if self.measuring() {
             // The time between connecting and disconnecting belongs to neither.
+            let now = self.world.now();
             self.connects
-                .record(self.connecting + self.world.between(from, self.world.now()));
+                .record(self.connecting + self.world.between(from, now));
+            self.moments.free(now);
         }
         Ok(())
     }
@@ -559,7 +551,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     /// Starts the clock. A responder has this operation where data units lie before the clock: its counts then start
     /// with those of the initiator.
     async fn start_measurement(&mut self) -> Result<()> {
-        self.intended = None;
+        self.moments.restart(None);
         self.counted = self
             .connection
             .as_ref()
@@ -658,19 +650,16 @@ impl<W: EndpointWorld> Endpoint<W> {
 
     /// Waits until `time` after the last intended moment, and records how late that was.
     async fn pace(&mut self, time: Duration, cursor: &mut Cursor) -> Result<()> {
-        let from = self
-            .intended
-            .or(self.begun())
-            .unwrap_or_else(|| self.world.now());
-        let moment = from + time;
-        self.intended = Some(moment);
+        let begun = self.begun().unwrap_or_else(|| self.world.now());
+        let moment = self.moments.next(time, begun);
         if !self.world.sleep_until(moment).await? && cursor.cut() {
             return Ok(());
         }
-        self.paced = true;
+        self.moments.arm();
         if self.measuring() {
-            self.lateness
-                .record(self.world.between(moment, self.world.now()));
+            let (world, now) = (&self.world, self.world.now());
+            self.moments
+                .record(moment, now, |from, to| world.between(from, to));
         }
         Ok(())
     }
@@ -699,7 +688,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
         self.observation.calls = self.calls.finish();
         self.observation.connects = self.connects.finish();
-        self.observation.lateness = self.lateness.finish();
+        (self.observation.lateness, self.observation.own_lateness) = self.moments.finish();
         self.observation.opening = self.openings.finish();
         let series = self
             .series

@@ -13,6 +13,7 @@
 //! | [`task`] | what one side of one part is to do |
 //! | [`times`] | collects times in bounded memory |
 //! | [`call_series`] | calls one by one, in bounded memory |
+//! | `pacing` | the moments that paces intend, and how late operations began |
 //! | `transport_sum` | what the transports of all its connections reported, as one |
 //! | [`observation`] | what endpoints observed, and their sum |
 //! | [`records`] | the two sides of a part as a run record |
@@ -21,6 +22,7 @@ pub mod call_series;
 pub mod endpoint;
 mod marks;
 pub mod observation;
+mod pacing;
 pub mod records;
 pub mod service;
 pub mod task;

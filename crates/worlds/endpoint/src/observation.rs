@@ -23,6 +23,8 @@ pub struct EndpointObservation {
     pub timed_calls: Vec<(Instant, Duration)>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
+    /// How much of that was the endpoint's own, in ns: not the time that the operation before took.
+    pub own_lateness: Histogram,
 }
 
 /// What all endpoints of a side observed.
@@ -48,6 +50,9 @@ pub struct SideObservation {
     pub timed_calls: Vec<TimedCall>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
+    /// How much of that was the endpoints' own, in ns: not the time that the operation before took.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
+    pub own_lateness: Histogram,
 }
 
 /// Combines the observations of all endpoints of a side: counters are summed, gauges are those of the first.
@@ -57,6 +62,7 @@ pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
         calls: Histogram::merged(all.iter().map(|one| &one.calls)),
         connects: Histogram::merged(all.iter().map(|one| &one.connects)),
         lateness: Histogram::merged(all.iter().map(|one| &one.lateness)),
+        own_lateness: Histogram::merged(all.iter().map(|one| &one.own_lateness)),
         opening: OpeningTimes {
             transport: Histogram::merged(all.iter().map(|one| &one.opening.transport)),
             tls_round_trip: Histogram::merged(all.iter().map(|one| &one.opening.tls_round_trip)),

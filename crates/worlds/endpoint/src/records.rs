@@ -42,6 +42,7 @@ pub fn make_records(
         };
         record.limited |= observed.limited;
         record.lateness.merge(&observed.lateness);
+        record.own_lateness.merge(&observed.own_lateness);
         match side {
             PairSide::Initiator => {
                 record.elapsed_ns = observed.elapsed_ns;

@@ -9,6 +9,8 @@ use stackline_core::time::Duration;
 const EXACT: usize = 8192;
 /// Significant decimal digits of the histogram.
 const DIGITS: u8 = 3;
+/// Those of a coarse one.
+const COARSE_DIGITS: u8 = 2;
 /// The longest time that the histogram resolves, in ns: an hour; longer times count as this.
 const LONGEST: u64 = 3_600_000_000_000;
 
@@ -38,6 +40,15 @@ impl DurationSamples {
             squares: 0.0,
             min: u64::MAX,
             max: 0,
+        }
+    }
+
+    /// A collector in little memory: a time is known to 1 %.
+    #[must_use]
+    pub fn coarse() -> Self {
+        Self {
+            histogram: Hdr::new_with_bounds(1, LONGEST, COARSE_DIGITS).ok(),
+            ..Self::new(0)
         }
     }
 

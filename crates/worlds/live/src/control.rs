@@ -457,6 +457,7 @@ mod tests {
                 count: UnitCount::Units(1),
                 timings: Vec::new(),
                 least_drawn: any_size(),
+                takes_turns: false,
             },
             seed: Seed::root(1),
             replicas: 1,

@@ -26,6 +26,7 @@ const GROUPS: [CommandGroup; 7] = [
             "probe",
             "gate",
             "ab",
+            "load",
             "bufferbloat",
             "check",
             "fmt",

@@ -22,6 +22,7 @@ const RESULTS: Scene = Scene {
         "plan",
         "predict",
         "bufferbloat",
+        "load",
         "factors",
         "stacks",
         "keywords",

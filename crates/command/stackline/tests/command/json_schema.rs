@@ -32,6 +32,7 @@ fn outputs_are_as_the_schema_says() {
         findings_and_predictions,
         bufferbloat,
         probes,
+        load,
         factors,
         catalogues,
         requests,
@@ -260,6 +261,15 @@ fn bufferbloat(outputs: &mut Outputs) {
     let line = ["--down", "10 Mbit/s", "--up", "1 Mbit/s", "--seconds", "1"];
     let words = [&["bufferbloat", "--json"][..], &line].concat();
     outputs.collect("bufferbloat", &place, &words);
+}
+
+fn load(outputs: &mut Outputs) {
+    let place = Place::new();
+    let text = "2 timelimit 0.5 rr 64 poisson 9/s service 1 ms in simulated;";
+    let words = ["load", "--json", "-e", text];
+    outputs.collect("load", &place, &[&words[..], &["--steps", "5"]].concat());
+    let meet = ["--meet", "p99 < 5 ms", "--precision", "50%"];
+    outputs.collect("load", &place, &[&words[..], &meet].concat());
 }
 
 fn factors(outputs: &mut Outputs) {

@@ -64,6 +64,7 @@ mod kept;
 mod keywords;
 mod left;
 mod lifelines;
+mod load;
 mod losses;
 mod markdown;
 mod metrics;

@@ -13,6 +13,7 @@ fn data(unit: Size, count: UnitCount) -> DataSpec {
         count,
         timings: vec![],
         least_drawn: any_size(),
+        takes_turns: false,
     }
 }
 

@@ -99,6 +99,7 @@ fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Measurement
             count: UnitCount::Units(count),
             timings: vec![],
             least_drawn: plan::any_size(),
+            takes_turns: false,
         },
         source: DataAccess::Memory,
         destination: DataAccess::Memory,

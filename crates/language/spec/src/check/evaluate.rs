@@ -4,7 +4,7 @@ use super::referenced_files::SpecFiles;
 use super::series::is_whole;
 use crate::diagnostic::Diagnostic;
 use crate::spelling;
-use crate::tree::{Base, DistributionItem, SpecValue};
+use crate::tree::{Base, DistributionItem, SpecUnit, SpecValue};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,7 +34,10 @@ impl Bindings<'_> {
             Base::Number(number) => *number,
             Base::Variable(name) => self.get(name).unwrap_or(1.0),
         };
-        base * value.unit.factor()
+        match value.unit {
+            SpecUnit::PerSecond(seconds) => seconds / base,
+            unit => base * unit.factor(),
+        }
     }
 
     /// The text ` with N = 3` after a message about a value that has a variable.
@@ -138,13 +141,22 @@ impl Bindings<'_> {
             }
             _ => {}
         }
+        let is_never = |value: &&SpecValue| {
+            matches!(value.unit, SpecUnit::PerSecond(_))
+                && !(self.number(value) > 0.0 && self.number(value).is_finite())
+        };
+        if let Some(value) = drawn.parameters.iter().find(is_never) {
+            let message = format!("a rate must be above 0{}", self.with(value));
+            let label = "no further unit would ever be sent";
+            return Err(Diagnostic::error(value.span, message, label));
+        }
         self.parameters(&name, drawn)
     }
 
     fn parameters(&self, name: &str, drawn: &DistributionItem) -> Result<Distribution, Diagnostic> {
         let row = TABLE.iter().find(|(known, ..)| *known == name);
         if let Some(value) = row.and_then(|(.., plain)| drawn.parameters.get((*plain)?))
-            && value.unit != crate::tree::SpecUnit::None
+            && value.unit != SpecUnit::None
         {
             return Err(Diagnostic::error(
                 value.span,

@@ -209,8 +209,7 @@ impl Checker<'_> {
         let drawn = part
             .timings
             .iter()
-            .map(|(drawn, _)| drawn)
-            .filter_map(|drawn| drawn.file.as_ref());
+            .filter_map(|timing| timing.drawn.file.as_ref());
         let sizes = part
             .data
             .iter()

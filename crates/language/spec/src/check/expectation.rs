@@ -268,6 +268,7 @@ fn finding(kind: &Word) -> Result<String, Diagnostic> {
 fn fits(name: &Word, unit: BoundUnit, bound: &BoundItem) -> Result<(), Diagnostic> {
     let written = match bound.value.unit {
         SpecUnit::None if bound.is_per_second => Some(BoundUnit::PerSecond),
+        SpecUnit::PerSecond(_) => Some(BoundUnit::PerSecond),
         SpecUnit::None => None,
         SpecUnit::Time(_) => Some(BoundUnit::Time),
         SpecUnit::Rate(_) => Some(BoundUnit::Rate),

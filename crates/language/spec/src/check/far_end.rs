@@ -5,6 +5,7 @@ use super::checker::Checker;
 use super::clauses::{clause_network, clause_stacks, find_effective_clause};
 use super::evaluate::Bindings;
 use super::stack;
+use super::timing::timing_slots;
 use crate::diagnostic::Diagnostic;
 use crate::tree::{PartItem, SizeItem, Specification, StackItem, Word};
 use alloc::collections::BTreeMap;
@@ -242,15 +243,16 @@ fn served_otherwise(part: &PartItem, procedure: &Procedure) -> Option<Diagnostic
             matches!(call, OperationCall::Delay(DelayArgument::Timing(at)) | OperationCall::Pace(DelayArgument::Timing(at)) if *at == index)
         })
     };
-    let (index, (drawn, _)) = part
-        .timings
-        .iter()
-        .enumerate()
+    let slots = timing_slots(part, procedure);
+    let (index, timing) = slots
+        .into_iter()
+        .zip(&part.timings)
+        .filter_map(|(slot, timing)| Some((slot.ok()?, timing)))
         .find(|(index, _)| timed(&calls, *index) && !timed(&initiator, *index))?;
     let name = procedure
         .timings
         .get(index)
         .map_or_else(|| "this".to_string(), ToString::to_string);
     let message = format!("the server takes the time that it takes; `{name}` has no effect on it");
-    Some(Diagnostic::error(drawn.span, message, "a time of the responder").hint("omit it"))
+    Some(Diagnostic::error(timing.span, message, "a time of the responder").hint("omit it"))
 }

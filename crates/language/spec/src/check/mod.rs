@@ -28,6 +28,7 @@ mod side_matching;
 mod spanned_step;
 mod stack;
 mod termination;
+mod timing;
 mod variable_units;
 mod varied_network;
 mod world_capability;

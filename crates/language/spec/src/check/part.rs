@@ -13,14 +13,12 @@ use crate::tree::{
 };
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
-use stackline_core::distribution::Distribution;
 use stackline_core::plan::{
     self, Composer, DataAccess, DataSpec, MeasurementPart, Size, Stack, UnitCount, Via,
 };
 use stackline_core::procedure::{
-    CountArgument, DelayArgument, OperationCall, PairSide, Procedure, ProcedureStep, SizeArgument,
+    CountArgument, OperationCall, PairSide, Procedure, ProcedureStep, SizeArgument,
 };
 
 const MOST_REPLICAS: u64 = 10_000;
@@ -36,7 +34,7 @@ impl Checker<'_> {
     ) -> Option<MeasurementPart> {
         let item = specification.parts.get(index)?;
         let (_, stack) = chosen.stacks.get(index)?;
-        let procedure = self.program(item)?;
+        let procedure = self.timed_program(item)?;
         let replicas = self.replicas(item, chosen.bindings)?;
         let table = self
             .table(specification, item, stack)?
@@ -149,7 +147,8 @@ impl Checker<'_> {
             unit: unit?,
             reply: reply?,
             count: count?,
-            timings: timings?,
+            takes_turns: timings.as_ref().is_some_and(|timings| timings.takes_turns),
+            timings: timings?.drawn,
             least_drawn: plan::any_size(),
         };
         if let Some(trouble) = termination::check_termination(procedure, &whole, data.span) {
@@ -363,61 +362,6 @@ impl Checker<'_> {
         self.report.keep(result).map(UnitCount::Amount)
     }
 
-    fn timings(
-        &mut self,
-        item: &PartItem,
-        procedure: &Procedure,
-        bindings: Bindings<'_>,
-    ) -> Option<Vec<Distribution>> {
-        let named = procedure.timings.len();
-        if let Some((drawn, _)) = item.timings.get(named) {
-            let message = format!(
-                "`{}` takes {}; {} given",
-                procedure.name,
-                timings(named),
-                item.timings.len()
-            );
-            let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
-            self.report.push(match procedure.timings.as_slice() {
-                [] => diagnostic.hint("omit it"),
-                names => diagnostic.hint(format!("its timings, in order: {}", names.join(", "))),
-            });
-        }
-        let drawn: Vec<Option<Distribution>> = item
-            .timings
-            .iter()
-            .map(|(drawn, _)| {
-                let result = bindings.distribution(drawn, &mut self.files);
-                self.report.keep(result)
-            })
-            .collect();
-        let timings: Vec<Distribution> = drawn.into_iter().collect::<Option<_>>()?;
-        self.paced_at_once(item, procedure, &timings);
-        Some(timings)
-    }
-
-    /// A pace without a wait: every moment is the clock's start, so each operation counts the time of all before it.
-    fn paced_at_once(&mut self, item: &PartItem, procedure: &Procedure, timings: &[Distribution]) {
-        let calls = [PairSide::Initiator, PairSide::Responder]
-            .map(|side| procedure.calls(side))
-            .concat();
-        for (index, ((drawn, _), timing)) in item.timings.iter().zip(timings).enumerate() {
-            if timing.constant() != Some(0.0)
-                || !calls.contains(&&OperationCall::Pace(DelayArgument::Timing(index)))
-            {
-                continue;
-            }
-            let message =
-                "all operations begin at once, so each time includes waiting for earlier ones";
-            let diagnostic = Diagnostic::warning(drawn.span, message, "no time between operations");
-            self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
-                "omit the timing, so that each operation begins when the previous one has ended"
-            } else {
-                "write a procedure without this `Pace`, so that each operation begins when the previous one has ended"
-            }));
-        }
-    }
-
     /// Checks that the stack can carry units of these sizes.
     fn carried(
         &mut self,
@@ -622,14 +566,6 @@ impl Checker<'_> {
         let initiator = core(first)?;
         let responder = second.as_ref().map_or(Some(initiator), core)?;
         Some((Some(initiator), Some(responder)))
-    }
-}
-
-fn timings(number: usize) -> alloc::string::String {
-    match number {
-        0 => "no timings".to_string(),
-        1 => "1 timing".to_string(),
-        _ => format!("{number} timings"),
     }
 }
 

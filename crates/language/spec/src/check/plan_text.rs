@@ -41,7 +41,8 @@ impl Checker<'_> {
         chosen: &SweepCombination<'_>,
     ) -> Vec<String> {
         let mut words = alloc::vec![self.flat(part.head_at.clone(), chosen)];
-        let others = part.timings.iter().map(|(_, at)| at).chain(&part.late_at);
+        let timings = part.timings.iter().map(|timing| &timing.at);
+        let others = timings.chain(&part.late_at);
         let others = others.map(|at| (at.start, self.flat(at.clone(), chosen)));
         let clauses = part.clauses.iter().filter_map(|clause| {
             let text = match clause_stacks(&clause.kind) {

@@ -73,7 +73,7 @@ fn unit_in_parts(specification: &Specification, sweep: &Sweep) -> Option<Variabl
         sizes.filter_map(of_size).next().or(amount)
     });
     let timings = specification.parts.iter().flat_map(|part| &part.timings);
-    let parameters = timings.flat_map(|(drawn, _)| &drawn.parameters);
+    let parameters = timings.flat_map(|timing| &timing.drawn.parameters);
     let of_timings = parameters
         .filter(|value| is_variable(value, sweep))
         .filter_map(|value| unit_of(value.unit));
@@ -88,6 +88,9 @@ fn is_variable(value: &SpecValue, sweep: &Sweep) -> bool {
 const fn unit_of(unit: SpecUnit) -> Option<VariableUnit> {
     let quantity = match unit {
         SpecUnit::None => return None,
+        // `/s`; behind a bit rate the values are numbers of its unit.
+        SpecUnit::PerSecond(1.0) => Quantity::Frequency,
+        SpecUnit::PerSecond(_) => return None,
         SpecUnit::Size(_) => Quantity::Size,
         SpecUnit::Time(_) => Quantity::Time,
         SpecUnit::Rate(_) => Quantity::Rate,

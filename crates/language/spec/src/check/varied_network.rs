@@ -145,6 +145,7 @@ fn another_kind(value: &SpecValue, figure: FigureKind, sweep: &Sweep) -> Option<
             SpecUnit::Time(_) => "times",
             SpecUnit::Rate(_) => "rates",
             SpecUnit::Percent => "percentages",
+            SpecUnit::PerSecond(_) => "rates per second",
         };
         let message = format!("the values of `{name}` are {found}; each must be {wanted}");
         let diagnostic = Diagnostic::error(sweep.span, message, "these values");

@@ -8,10 +8,14 @@ mod level;
 mod level_edit;
 mod link_levels;
 mod node_levels;
+mod offered_load;
 mod part_levels;
 mod written_spec;
 
 pub use level::FactorLevel;
+pub use offered_load::{
+    LoadExtent, OFFERED, OfferedLoad, WrittenLoad, with_offered_load, written_load,
+};
 
 use crate::TextOrigin;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};

@@ -1,10 +1,11 @@
 //! Parses rates of data units, which may stand in the place of an interval: `2000/s`, `2000 per s`, `10 Mbit/s`.
 //!
-//! A rate becomes a `constant` distribution of the interval in seconds: the reciprocal of the frequency, or the time
-//! that a data unit takes at the bit rate.
+//! A rate becomes a distribution of the interval in seconds: the reciprocal of the frequency, or the time that a data unit
+//! takes at the bit rate.
 
 use super::parser::{Parsed, Parser};
-use crate::diagnostic::{Diagnostic, TextSpan};
+use crate::diagnostic::Diagnostic;
+use crate::spelling;
 use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
 use crate::tree::{Base, DataItem, DistributionItem, SizeItem, SpecUnit, SpecValue, Word};
@@ -15,10 +16,15 @@ use stackline_core::units::{BIT_RATES, RATE_UNITS, find_factor};
 const SECOND: &[&str] = &["s", "sec", "second"];
 
 impl Parser<'_, '_> {
-    /// Whether a rate stands there: a number with `/s`, `per s` or a unit of bit rate.
+    /// Whether a rate stands there: a number or a variable with `/s`, `per s` or a unit of bit rate.
     pub(super) fn is_frequency_at(&self, ahead: usize) -> bool {
-        let number = matches!(self.ahead(ahead), TokenKind::Number(_));
-        number && (self.is_per_second(ahead + 1) || self.is_bit_rate(ahead + 1))
+        let behind = match self.ahead(ahead) {
+            TokenKind::Number(_) => ahead + 1,
+            TokenKind::Less if self.is_bracketed(ahead) => ahead + 3,
+            TokenKind::Name if !spelling::is_reserved(self.text(ahead)) => ahead + 1,
+            _ => return false,
+        };
+        self.is_per_second(behind) || self.is_bit_rate(behind)
     }
 
     pub(super) fn is_per_second(&self, ahead: usize) -> bool {
@@ -36,14 +42,20 @@ impl Parser<'_, '_> {
             || (find_factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
     }
 
-    /// Reads a rate and returns the interval between data units. `data` is needed for a bit rate: the size of a unit.
-    pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<DistributionItem> {
+    /// Reads a rate and returns the interval between data units: always the same, or exponential for `is_poisson`.
+    /// `data` is needed for a bit rate: the size of a unit.
+    pub(super) fn frequency(
+        &mut self,
+        data: Option<&DataItem>,
+        is_poisson: bool,
+    ) -> Parsed<DistributionItem> {
         let start = self.span();
-        let (bits, rate) = if self.is_bit_rate(1) {
+        let behind = if self.kind() == TokenKind::Less { 3 } else { 1 };
+        let (bits, rate) = if self.is_bit_rate(behind) {
             let rate = self.rate()?;
-            (unit_bits(data), number(&rate))
+            (unit_bits(data), rate)
         } else {
-            let rate = self.number(super::value::ExpectedUnit::Plain, "expected a number")?;
+            let rate = self.value(super::value::ExpectedUnit::Plain, "expected a number")?;
             let sign = self.kind() == TokenKind::Slash;
             self.take(if sign {
                 TokenRole::Plain
@@ -51,7 +63,7 @@ impl Parser<'_, '_> {
                 TokenRole::Keyword
             });
             self.take(TokenRole::Keyword);
-            (Some(1.0), number(&rate))
+            (Some(1.0), rate)
         };
         let span = start.to(self.last_span());
         let Some(bits) = bits else {
@@ -62,19 +74,38 @@ impl Parser<'_, '_> {
                 "write the interval, as in `exponential(4 ms)`, or units per second: `250/s`",
             )));
         };
-        if rate <= 0.0 {
-            let diagnostic = Diagnostic::error(
+        let interval = match &rate.base {
+            Base::Variable(_) => SpecValue {
+                unit: SpecUnit::PerSecond(bits / rate.unit.factor()),
                 span,
-                "a rate must be above 0",
-                "no further unit would ever be sent",
-            );
-            return Err(self.fail(diagnostic.hint("write the number per second, as in `2000/s`")));
-        }
-        Ok(constant(bits / rate, span))
+                ..rate
+            },
+            Base::Number(number) if *number > 0.0 => SpecValue {
+                base: Base::Number(bits / (number * rate.unit.factor())),
+                unit: SpecUnit::Time(1.0),
+                span,
+            },
+            Base::Number(_) => {
+                let diagnostic = Diagnostic::error(
+                    span,
+                    "a rate must be above 0",
+                    "no further unit would ever be sent",
+                );
+                return Err(
+                    self.fail(diagnostic.hint("write the number per second, as in `2000/s`"))
+                );
+            }
+        };
+        let name = if is_poisson {
+            "exponential"
+        } else {
+            "constant"
+        };
+        Ok(gaps(name, interval))
     }
 }
 
-/// The value in its base unit; 0 for a variable, which the caller refuses as a rate.
+/// The value in its base unit; 0 for a variable.
 fn number(value: &SpecValue) -> f64 {
     match value.base {
         Base::Number(number) => number * value.unit.factor(),
@@ -93,20 +124,19 @@ fn unit_bits(data: Option<&DataItem>) -> Option<f64> {
     }
 }
 
-/// The distribution `constant(seconds)`.
-fn constant(seconds: f64, span: TextSpan) -> DistributionItem {
-    let value = SpecValue {
-        base: Base::Number(seconds),
-        unit: SpecUnit::Time(1.0),
-        span,
-    };
-    let name = Word {
-        text: "constant".to_string(),
-        span,
-    };
+/// The distribution `constant` of a time.
+pub(super) fn constant_of(time: SpecValue) -> DistributionItem {
+    gaps("constant", time)
+}
+
+fn gaps(name: &str, parameter: SpecValue) -> DistributionItem {
+    let span = parameter.span;
     DistributionItem {
-        name,
-        parameters: vec![value],
+        name: Word {
+            text: name.to_string(),
+            span,
+        },
+        parameters: vec![parameter],
         file: None,
         span,
     }

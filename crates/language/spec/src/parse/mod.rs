@@ -17,6 +17,7 @@ mod part;
 mod procedure;
 pub(crate) mod queue;
 mod specification;
+mod timing;
 mod value;
 
 use crate::diagnostic::DiagnosticReport;

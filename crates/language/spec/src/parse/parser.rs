@@ -29,6 +29,8 @@ pub(crate) struct Parser<'m, 'a> {
     applications: BTreeSet<String>,
     /// Names that a `=` follows somewhere in the text: swept variables, and also options and settings.
     variables: BTreeSet<String>,
+    /// Names of the timings of procedures, in their common form.
+    timings: BTreeSet<String>,
 }
 
 impl<'m, 'a> Parser<'m, 'a> {
@@ -36,6 +38,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         let mut applications: BTreeSet<String> =
             spelling::prelude().map(ToString::to_string).collect();
         let mut variables = BTreeSet::new();
+        let mut timings: BTreeSet<String> = spelling::prelude_timings().map(Into::into).collect();
         for index in 0..marked.tokens.list.len() {
             let is =
                 |index: usize, kind: TokenKind| marked.token(index).is_some_and(|t| t.kind == kind);
@@ -47,6 +50,16 @@ impl<'m, 'a> Parser<'m, 'a> {
                 && spelling::fold(marked.text(index)) == "procedure"
             {
                 applications.insert(spelling::application_key(marked.text(index + 1)));
+                // Nothing but names and commas, so that each token of a hostile text is looked at a few times at most.
+                let is_listed = |at: &usize| is(*at, TokenKind::Name) || is(*at, TokenKind::Comma);
+                let end = match is(index + 2, TokenKind::Open) {
+                    true => marked.tokens.list.len(),
+                    false => 0,
+                };
+                let declared = (index + 3..end)
+                    .take_while(is_listed)
+                    .filter(|at| is(*at, TokenKind::Name));
+                timings.extend(declared.map(|at| spelling::fold(marked.text(at))));
             }
         }
         Self {
@@ -55,6 +68,7 @@ impl<'m, 'a> Parser<'m, 'a> {
             at: 0,
             applications,
             variables,
+            timings,
         }
     }
 
@@ -142,6 +156,11 @@ impl<'m, 'a> Parser<'m, 'a> {
     /// Whether a name stands there that a `=` follows somewhere in the text, as it follows a swept variable.
     pub(crate) fn is_swept(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Name && self.variables.contains(self.text(ahead))
+    }
+
+    /// Whether the name of a timing of some procedure stands there.
+    pub(crate) fn is_timing_name(&self, ahead: usize) -> bool {
+        self.ahead(ahead) == TokenKind::Name && self.timings.contains(&self.folded(ahead))
     }
 
     pub(crate) const fn position(&self) -> usize {

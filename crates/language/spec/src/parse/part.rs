@@ -163,7 +163,7 @@ impl Parser<'_, '_> {
         let here = match self.kind() {
             TokenKind::Number(_) => true,
             TokenKind::Less => self.is_bracketed(0),
-            TokenKind::Name => !self.begins_tail(0),
+            TokenKind::Name => !self.begins_tail(0) && !self.begins_timing(0),
             _ => false,
         };
         if !here {
@@ -188,9 +188,11 @@ impl Parser<'_, '_> {
             }
         } else if self.kind() == TokenKind::Comma && self.is_list_of_sizes() {
             return Err(self.third_number());
-        } else if (matches!(self.kind(), TokenKind::Number(_)) && !self.is_frequency_at(0))
-            || self.is_bracketed(0)
-            || self.is_swept(0)
+        } else if !self.is_frequency_at(0)
+            && !self.begins_timing(0)
+            && (matches!(self.kind(), TokenKind::Number(_))
+                || self.is_bracketed(0)
+                || self.is_swept(0))
         {
             self.no_duration()?;
             let amount = self.value(ExpectedUnit::Size, "expected the amount of data")?;
@@ -285,7 +287,8 @@ impl Parser<'_, '_> {
                 | TokenKind::Bar
                 | TokenKind::Less
                 | TokenKind::Greater => true,
-                TokenKind::Name if self.is_drawn(end) => true,
+                TokenKind::Name if self.is_drawn(end) || self.begins_timing(end) => true,
+                TokenKind::Name if self.is_frequency_at(end) => true,
                 TokenKind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
                 _ => self.is_frequency_at(end),
             })
@@ -333,6 +336,7 @@ impl Parser<'_, '_> {
         let (mut source, mut destination) = (None, None);
         loop {
             let end = match self.kind() {
+                TokenKind::Less if self.is_frequency_at(0) => return Ok((source, destination)),
                 TokenKind::Less => &mut source,
                 TokenKind::Greater => &mut destination,
                 _ => return Ok((source, destination)),
@@ -383,12 +387,8 @@ impl Parser<'_, '_> {
             if let Some(clause) = self.clause(true)? {
                 self.once(&part.clauses, &clause);
                 part.clauses.push(clause);
-            } else if self.is_drawn(0) {
-                let drawn = self.drawn(ExpectedUnit::Time)?;
-                part.timings.push((drawn, first..self.position()));
-            } else if self.is_frequency_at(0) {
-                let drawn = self.frequency(part.data.as_ref())?;
-                part.timings.push((drawn, first..self.position()));
+            } else if let Some(timing) = self.timing(part.data.as_ref())? {
+                part.timings.push(timing);
             } else if self.is_word(0, spelling::HEADS) {
                 self.heads(specification)?;
                 specification.late_at.push(first..self.position());

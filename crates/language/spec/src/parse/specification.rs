@@ -457,6 +457,12 @@ impl Parser<'_, '_> {
             value.span = value.span.to(self.take(TokenRole::Plain));
             value.unit = SpecUnit::Percent;
         }
+        // `R = 1000/s` beside `rate <R>/s`: a plain number.
+        let is_rate = self.kind() == TokenKind::Slash && self.is_per_second(0);
+        if value.unit == SpecUnit::None && is_rate {
+            self.take(TokenRole::Plain);
+            value.span = value.span.to(self.take(TokenRole::Keyword));
+        }
         Ok(value)
     }
 
@@ -527,6 +533,9 @@ impl Parser<'_, '_> {
             && is(&[RATE_UNITS])
         {
             return ahead + 3;
+        }
+        if self.ahead(ahead) == TokenKind::Slash && self.is_per_second(ahead) {
+            return ahead + 2;
         }
         ahead
             + usize::from(

@@ -171,7 +171,7 @@ fn is_kind(setting: &SettingItem, kind: SettingKind) -> Result<(), Diagnostic> {
         (SpecUnit::Size(_), percent) => kind == SettingKind::Size && !percent,
         (SpecUnit::Time(_), percent) => kind == SettingKind::Time && !percent,
         (SpecUnit::Percent, _) => kind == SettingKind::Percent,
-        (SpecUnit::Rate(_), _) => false,
+        (SpecUnit::Rate(_) | SpecUnit::PerSecond(_), _) => false,
     };
     if right {
         return Ok(());
