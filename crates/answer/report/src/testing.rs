@@ -149,6 +149,7 @@ pub(crate) fn measurement(
         world: World::Live,
         across: None,
         keeps_calls: false,
+        interval: None,
         expectations: vec![],
         parts,
     }

@@ -4,8 +4,10 @@
 //! connection, not once a data unit; it allocates nothing and logs nothing.
 
 mod connections;
+mod intervals;
 
 use crate::call_series::CallSeries;
+use crate::interval_series::IntervalSeries;
 use crate::marks::ProgramMarks;
 use crate::observation::EndpointObservation;
 use crate::service::{BulkDirection, ConnectionFacts, EndpointService};
@@ -36,6 +38,8 @@ pub struct Endpoint<W: EndpointWorld> {
     openings: OpeningSamples,
     /// The calls one by one, if the task asks for them.
     series: Option<CallSeries>,
+    /// What ended in each interval, if the task asks for it.
+    intervals: Option<IntervalSeries>,
     /// How late paced operations began.
     lateness: DurationSamples,
     marks: ProgramMarks,
@@ -99,6 +103,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             },
             openings: OpeningSamples::default(),
             series: (task.keeps_calls && task.does("RPCCall")).then(CallSeries::new),
+            intervals: intervals::series(&task),
             lateness: times(task.does("Pace")),
             marks: ProgramMarks::default(),
             connecting: Duration::default(),
@@ -243,16 +248,27 @@ impl<W: EndpointWorld> Endpoint<W> {
 
     async fn send(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         self.close_counts();
-        let connection = self.open()?;
-        let done = connection.send(bytes, times).await?;
-        self.unconfirmed = !connection.confirms();
-        if self.measuring() {
-            self.observation.record.sent_units += done;
-            self.observation.record.sent_bytes += done * bytes;
-        }
-        if done < times {
-            cursor.cut_short();
-            return self.end_stream().await;
+        let mut left = times;
+        while left > 0 {
+            let wanted = left.min(self.sent_portion(bytes));
+            // Of a portion of one unit the service does not ask for the limit.
+            if wanted < times && self.world.limit_reached() {
+                cursor.cut_short();
+                return self.end_stream().await;
+            }
+            let connection = self.open()?;
+            let done = connection.send(bytes, wanted).await?;
+            self.unconfirmed = !connection.confirms();
+            if self.measuring() {
+                self.observation.record.sent_units += done;
+                self.observation.record.sent_bytes += done * bytes;
+                self.note_moved(false, done, bytes);
+            }
+            if done < wanted {
+                cursor.cut_short();
+                return self.end_stream().await;
+            }
+            left -= done;
         }
         Ok(())
     }
@@ -265,13 +281,14 @@ impl<W: EndpointWorld> Endpoint<W> {
             let wanted = if self.task.background {
                 left.min(OF_A_LOAD)
             } else {
-                left
+                left.min(self.received_portion(bytes))
             };
             let done = self.open()?.receive(bytes, wanted).await?;
             self.unconfirmed = false;
             if self.measuring() {
                 self.observation.record.received_units += done;
                 self.observation.record.received_bytes += done * bytes;
+                self.note_moved(true, done, bytes);
             }
             if done < wanted {
                 return self.stream_ended(cursor);
@@ -341,6 +358,9 @@ impl<W: EndpointWorld> Endpoint<W> {
                 self.calls.record(took);
                 if let Some(series) = &mut self.series {
                     series.add(before, took);
+                }
+                if let Some(intervals) = &mut self.intervals {
+                    intervals::note_call(intervals, after, took, connection);
                 }
             }
             // One reading of the clock serves both: the next call begins where this one ends.
@@ -455,8 +475,10 @@ impl<W: EndpointWorld> Endpoint<W> {
             self.world.start_time_limit();
         }
         self.world.emit(EndpointStep::ClockStarts);
+        let at = self.world.now();
+        self.begin_intervals(at, transport);
         self.started = Some(EndpointStart {
-            at: self.world.now(),
+            at,
             processor,
             transport,
         });
@@ -481,6 +503,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             .as_ref()
             .and_then(EndpointService::transport);
         record.transport = self.transports.total(start.transport, now);
+        self.end_intervals(at, now);
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 

@@ -59,8 +59,10 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.world.emit(EndpointStep::Disconnected);
         if self.measuring() {
             // The time between connecting and disconnecting belongs to neither.
-            self.connects
-                .record(self.connecting + self.world.between(from, self.world.now()));
+            let now = self.world.now();
+            let took = self.connecting + self.world.between(from, now);
+            self.connects.record(took);
+            self.note_connect(now, took);
         }
         Ok(())
     }
