@@ -43,6 +43,7 @@
 //! | [`captured_connections`](mod@captured_connections) | the TCP connections of packet captures |
 //! | [`scope`](mod@scope) | what was analysed of a run without measurements |
 //! | [`findings`] | what limits a run, with its evidence |
+//! | [`time_series`](mod@time_series) | what happened when: throughput, latency, windows, queues over time |
 //! | [`predicted`] | predictions paired with what was measured |
 
 pub mod assemble;
@@ -95,6 +96,7 @@ pub mod summarise;
 pub mod summary;
 #[cfg(test)]
 mod testing;
+pub mod time_series;
 
 pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
