@@ -171,7 +171,11 @@ impl IntervalSeries {
     /// How many units of this size are moved before the clock is read again: of `least` bytes or more, but at least one.
     #[must_use]
     pub const fn portion_units(&self, bytes: u64, least: u64) -> u64 {
-        let portion = if self.portion < least { least } else { self.portion };
+        let portion = if self.portion < least {
+            least
+        } else {
+            self.portion
+        };
         let units = portion / if bytes == 0 { 1 } else { bytes };
         if units == 0 { 1 } else { units }
     }

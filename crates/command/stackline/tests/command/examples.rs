@@ -42,6 +42,7 @@ const RESULTS: Scene = Scene {
         "archive",
         "gate",
         "plot",
+        "series",
         "session",
     ],
     once: r#"

@@ -83,6 +83,7 @@ mod recorded;
 mod report;
 mod runs;
 mod scale;
+mod series;
 mod services;
 mod session;
 mod shown;

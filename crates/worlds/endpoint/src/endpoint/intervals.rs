@@ -53,7 +53,10 @@ impl<W: EndpointWorld> Endpoint<W> {
     /// How many are sent in one operation: larger portions, since a stack may frame what is handed over together; all, where an
     /// operation waits until the peer has everything.
     pub(super) fn sent_portion(&self, bytes: u64) -> u64 {
-        let confirms = self.connection.as_ref().is_some_and(EndpointService::confirms);
+        let confirms = self
+            .connection
+            .as_ref()
+            .is_some_and(EndpointService::confirms);
         match &self.intervals {
             Some(series) if !confirms => series.portion_units(bytes, SENT_TOGETHER),
             _ => u64::MAX,

@@ -55,7 +55,10 @@ fn a_portion_grows_while_the_clock_is_read_too_often_and_shrinks_again() {
     let mut series = IntervalSeries::new(Duration(1000 * MS), None, false);
     series.begin(at(0), IntervalReading::default());
     assert_eq!(
-        (series.portion_units(1024, 0), series.portion_units(1 << 20, 0)),
+        (
+            series.portion_units(1024, 0),
+            series.portion_units(1 << 20, 0)
+        ),
         (4, 1)
     );
     (0..20).for_each(|step| series.moved(Instant(step * 1000), true, 1, 1024));
