@@ -51,6 +51,7 @@
 //! | [`slow_connections`] | the connections of a machine while it is watched, the slowest first |
 //! | [`scope`](mod@scope) | what was analysed of a run without measurements |
 //! | [`findings`] | what limits a run, with its evidence |
+//! | [`time_series`](mod@time_series) | what happened when: throughput, latency, windows, queues over time |
 //! | [`predicted`] | predictions paired with what was measured |
 
 pub mod alerts;
@@ -115,6 +116,7 @@ pub mod summarise;
 pub mod summary;
 #[cfg(test)]
 mod testing;
+pub mod time_series;
 
 pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,

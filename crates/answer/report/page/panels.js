@@ -179,6 +179,14 @@ export function sweep(head) {
   return [element("figure", {}, element("img", { src: curve.picture, alt: curve.words, class: "curve" }), element("figcaption", { class: "soft" }, words))];
 }
 
+/** What happened when in a run. @param {any} head @returns {Node[]} */
+export function overTime(head) {
+  const { series } = head.run;
+  if (!series) return [];
+  const words = `${capital(series.words)}. \`stackline series\` draws other runs and lengths of intervals.`;
+  return [element("figure", {}, element("img", { src: series.picture, alt: series.words, class: "curve" }), element("figcaption", { class: "soft" }, words))];
+}
+
 /** @param {any} head @returns {Node[]} */
 export function statistics(head) {
   const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {

@@ -254,6 +254,7 @@ mod tests {
             world: World::Simulated,
             across: None,
             keeps_calls: false,
+            interval: None,
             expectations: vec![],
             parts: vec![],
         };

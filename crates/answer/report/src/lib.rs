@@ -6,6 +6,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`table`](mod@table) | summaries, one row each, with notes on them below |
+//! | [`interval_lines`](mod@interval_lines) | the intervals of runs, line by line |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`ci`] | verdicts as JUnit, Markdown and annotations |
@@ -22,7 +23,7 @@
 //! | [`paper`](mod@paper) | the reproduction of a paper: printed, by formula, simulated, measured |
 //! | [`plan`](mod@plan) | what a specification will do, with all defaults |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
-//! | [`plot`](mod@plot) | curves of sweeps and of calls: pictures, characters, rows, a page |
+//! | [`plot`](mod@plot) | curves of sweeps, of calls and over time: pictures, characters, rows, a page |
 //! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`ncc`](mod@ncc) | IMPs and lines of the ARPANET, as the Network Control Center reported them |
@@ -59,6 +60,7 @@ mod figure;
 pub mod findings;
 mod grid;
 pub mod help_topics;
+pub mod interval_lines;
 pub mod json;
 mod kept_runs;
 mod lifeline_selection;
@@ -111,6 +113,7 @@ pub use event_json::write_event_json;
 pub use expectations::{expectation_counts, expectations, expectations_json};
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
+pub use interval_lines::interval_lines;
 pub use json::{ReportHeader, json};
 pub use kept_runs::{headline_figure, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};

@@ -5,7 +5,7 @@ use crate::json::{ReportHeader, json as run_json};
 use crate::ncc::imp_map;
 use crate::notes::{Note, Weight};
 use crate::page::{Content, page};
-use crate::plot::{PlotWidth, line_picture};
+use crate::plot::{PlotWidth, line_picture, series_picture};
 use crate::scene::picture_file::PictureFileFormat;
 use crate::table::{TableOptions, table};
 use base64::Engine;
@@ -13,8 +13,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use stackline_analyze::captured_connections::find_captured_connections;
 use stackline_analyze::curves::{CurveQuestion, CurveRun, curves};
-use stackline_analyze::findings::{Finding, account_requests, find_named_requests};
+use stackline_analyze::findings::{AnalysisInput, Finding, account_requests, find_named_requests};
 use stackline_analyze::loaded_run::LoadedRun;
+use stackline_analyze::time_series::{SeriesQuestion, time_series};
 use stackline_analyze::{imps, scope, summarise};
 use stackline_core::network::Network;
 
@@ -41,6 +42,7 @@ pub fn run_page(
     about["origin"] = scope::origin(&input).map(|origin| origin.words()).into();
     about["scope"] = scope::scope(&input).into();
     about["curve"] = curve(&drawn);
+    about["series"] = series(&input);
     if run.plan.networks.iter().any(Network::has_imps) {
         about["map"] = imp_map(&run.plan.networks, &imps::reports(&loaded.events)).into();
     }
@@ -83,6 +85,30 @@ pub fn run_page(
     page(&content)
 }
 
+/// What happened when in the first run of which that is known, as the address of a picture and its words; null if nothing is.
+fn series(input: &AnalysisInput<'_>) -> Value {
+    let Ok(series) = time_series(input, &SeriesQuestion::default()) else {
+        return Value::Null;
+    };
+    let picture = series_picture(&series, PlotWidth::Double).encode(PictureFileFormat::Svg);
+    let Some(picture) = picture.ok().filter(|_| !series.panels.is_empty()) else {
+        return Value::Null;
+    };
+    let kinds: Vec<&str> = series
+        .panels
+        .iter()
+        .map(|panel| panel.kind.word())
+        .collect();
+    json!({
+        "picture": picture_address(&picture),
+        "words": format!("{} over time, run {}", kinds.join(", "), series.run + 1),
+    })
+}
+
+fn picture_address(svg: &[u8]) -> String {
+    format!("data:image/svg+xml;base64,{}", STANDARD.encode(svg))
+}
+
 /// The default curve of a run with a sweep, as the address of a picture and its words; null without one.
 fn curve(run: &CurveRun) -> Value {
     let Ok(set) = curves(std::slice::from_ref(run), &CurveQuestion::default()) else {
@@ -93,7 +119,7 @@ fn curve(run: &CurveRun) -> Value {
         return Value::Null;
     };
     json!({
-        "picture": format!("data:image/svg+xml;base64,{}", STANDARD.encode(picture)),
+        "picture": picture_address(&picture),
         "words": format!("{} over {}", set.y.name, set.x.name),
         "notes": set.omissions(),
     })

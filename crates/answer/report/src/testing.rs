@@ -150,6 +150,7 @@ pub(crate) fn measurement(
         world: World::Live,
         across: None,
         keeps_calls: false,
+        interval: None,
         expectations: vec![],
         parts,
     }

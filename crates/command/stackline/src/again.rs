@@ -126,6 +126,10 @@ fn command_line(flags: &RunsAgain, run: &StoredRun, inputs: &RunInputs) -> Vec<O
         let cores: Vec<String> = inputs.cpu.iter().map(ToString::to_string).collect();
         add("cpu", cores.join(","));
     }
+    if let Some(interval_ns) = inputs.interval_ns {
+        // A time without a unit is in seconds.
+        add("interval", (interval_ns as f64 * 1e-9).to_string());
+    }
     if inputs.trace {
         words.push("--trace".into());
     }

@@ -23,6 +23,7 @@ mod plot;
 mod probe;
 mod results_table;
 mod runs;
+mod series;
 mod session;
 mod sharing;
 mod spec_text;
@@ -33,6 +34,7 @@ mod watch;
 use crate::exit::Result;
 use choice::choice;
 use clap::{Args, Parser, Subcommand};
+use stackline_core::interval_record::{LEAST_INTERVAL, LONGEST_INTERVAL};
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
 use std::ffi::OsString;
@@ -67,6 +69,7 @@ pub(crate) use runs::{
     ArchiveFlags, RunsAdd, RunsAgain, RunsChanges, RunsCommand, RunsFilterFlags, RunsFlags,
     RunsPrune, RunsSince, RunsTag,
 };
+pub(crate) use series::{SeriesFlag, SeriesFlags};
 pub(crate) use session::SessionFlags;
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::SpecTextFlags;
@@ -96,7 +99,7 @@ Examples:
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'
 
-Every run is kept in stackline-runs/, or in the directory named by STACKLINE_RUNS.";
+Every run is kept in stackline-runs/, or in $STACKLINE_RUNS.";
 
 const AFTER_PREDICT: &str = "\
 Examples:
@@ -258,6 +261,9 @@ pub(crate) enum StacklineCommand {
     /// Draw curves of kept runs: sweeps, distributions of calls
     #[command(after_help = plot::AFTER)]
     Plot(PlotFlags),
+    /// Draw a kept run over time: rates, latency, windows, queues
+    #[command(after_help = series::AFTER)]
+    Series(SeriesFlags),
     /// Query kept runs with SQL (needs `stackline-query`)
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
@@ -378,6 +384,9 @@ pub(crate) struct RunFlags {
     /// Keep events of all layers and machines
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Keep and print the sums of intervals, such as 1s
+    #[arg(short = 'i', long, value_name = "TIME", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
     /// Keep the packets of a port ('khons>edge'), of a host (khons) or of all, as pcapng
     #[arg(long, value_name = "PLACE")]
     pub(crate) capture: Vec<String>,
@@ -390,6 +399,16 @@ pub(crate) struct RunFlags {
     pub(crate) scope: GateScopeFlags,
     #[command(flatten)]
     pub(crate) reports: CiFlags,
+}
+
+/// The length of the intervals whose sums are kept; a number alone is in seconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = parse_moment(text)?;
+    let (least, most) = (LEAST_INTERVAL.seconds(), LONGEST_INTERVAL.seconds());
+    match (least..=most).contains(&seconds) {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err("expected a time from 1 ms to 1 h, such as 100ms or 1s".into()),
+    }
 }
 
 /// Options that `gate --help` explains.

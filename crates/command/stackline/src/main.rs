@@ -34,6 +34,7 @@ mod ncc;
 mod net;
 mod output;
 mod plot;
+mod plot_files;
 mod predict;
 mod probe;
 mod progress;
@@ -43,6 +44,7 @@ mod report;
 mod reproduce;
 mod run;
 mod runs;
+mod series;
 mod session;
 mod show;
 mod spec_commands;
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         StacklineCommand::Lifelines(flags) => lifelines::lifelines(&flags),
         StacklineCommand::Report(flags) => report::report(&flags),
         StacklineCommand::Plot(flags) => plot::plot(&flags),
+        StacklineCommand::Series(flags) => series::series(&flags),
         StacklineCommand::Query(flags) => query::query(&flags),
         StacklineCommand::Watch(flags) => watch::watch(&flags),
         StacklineCommand::Probe(flags) => probe::probe(&flags),

@@ -3,6 +3,7 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags::PlotFlags;
 use crate::output;
+use crate::plot_files::PlotFileFormat;
 use stackline_analyze::curves::{
     CurveKind, CurveMetric, CurveQuestion, CurveRun, CurveSet, curves,
 };
@@ -12,22 +13,16 @@ use stackline_report::plot::{
     TextPlotForm, heat_picture, line_picture, plot_csv, plot_page, text_plot,
 };
 use stackline_report::scene::VectorScene;
-use stackline_report::scene::picture_file::PictureFileFormat;
 use stackline_runs::StoredRun;
 use std::io::stdout;
 use std::path::{Path, PathBuf};
 
-/// What a file holds, by its name's extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PlotFileFormat {
-    Picture(PictureFileFormat),
-    Page,
-    Points,
-}
-
 /// Draws curves.
 pub(crate) fn plot(flags: &PlotFlags) -> Result {
-    let files = flags.output.iter().map(|path| file_format(path));
+    let files = flags
+        .output
+        .iter()
+        .map(|path| PlotFileFormat::of_path(path));
     let files = files.collect::<Result<Vec<PlotFileFormat>>>()?;
     let question = question(flags)?;
     let runs = flags.runs.iter().map(|run| curve_run(run));
@@ -77,23 +72,9 @@ fn curve_run(path: &Path) -> Result<CurveRun> {
     })
 }
 
-fn file_format(path: &Path) -> Result<PlotFileFormat> {
-    let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
-    match ending.as_ref().and_then(|ending| ending.to_str()) {
-        Some("csv") => Ok(PlotFileFormat::Points),
-        Some("html" | "htm") => Ok(PlotFileFormat::Page),
-        _ => PictureFileFormat::from_path(path)
-            .map(PlotFileFormat::Picture)
-            .ok_or_else(|| {
-                Error::input(format!("the type of {} is unknown", path.display()))
-                    .hint("name a picture FILE.svg, .png or .pdf, a page FILE.html, or the points FILE.csv")
-            }),
-    }
-}
-
 /// Draws curves that are not of runs in these files.
 pub(crate) fn write_curves(set: &CurveSet, paths: &[PathBuf]) -> Result {
-    let files = paths.iter().map(|path| file_format(path));
+    let files = paths.iter().map(|path| PlotFileFormat::of_path(path));
     let files = files.collect::<Result<Vec<PlotFileFormat>>>()?;
     let flags = PlotFlags {
         output: paths.to_vec(),

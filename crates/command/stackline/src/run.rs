@@ -11,10 +11,11 @@ use crate::progress::Bar;
 use crate::show::present;
 use crate::verdicts::{GateBase, RunVerdicts};
 use stackline_analyze::all_runs_equal;
+use stackline_analyze::time_series::interval_table::interval_tables;
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
-use stackline_report::{Note, ReportHeader, Weight};
+use stackline_report::{Note, ReportHeader, Weight, interval_lines};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, RunInputs, runs_root};
 use stackline_whatif::traced_answers::diagnose_traced;
@@ -36,7 +37,8 @@ pub(crate) fn run_specification(
     source: &SpecSource,
     kept: &mut Option<PathBuf>,
 ) -> Result {
-    let (plan, assumed) = source.work(&flags.text)?;
+    let (mut plan, assumed) = source.work(&flags.text)?;
+    ask_for_intervals(flags, &mut plan);
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
     let base = GateBase::find(flags.against.as_deref(), &flags.rule, &flags.scope)?;
@@ -308,9 +310,22 @@ fn inputs(flags: &flags::RunFlags, source: &SpecSource) -> Result<RunInputs> {
             .as_ref()
             .map(|Seeds(seeds)| (*seeds.start(), *seeds.end())),
         trace: flags.trace,
+        interval_ns: interval(flags).map(|every| every.0),
         capture: flags.capture.clone(),
         files: source.named_files(&overrides(text)?),
     })
+}
+
+/// Has every measurement keep sums of intervals, if the flags ask for them.
+fn ask_for_intervals(flags: &flags::RunFlags, plan: &mut Plan) {
+    let every = interval(flags);
+    let measurements = plan.measurements.iter_mut();
+    measurements.for_each(|measurement| measurement.interval = every);
+}
+
+fn interval(flags: &flags::RunFlags) -> Option<stackline_core::time::Duration> {
+    let seconds = flags.interval?.as_secs_f64();
+    Some(stackline_core::time::Duration::from_seconds(seconds))
 }
 
 /// What is known besides the records.
@@ -439,11 +454,18 @@ fn show(
         let verdicts = judged()?;
         let mut json = stackline_report::json(header, &summaries, &flags.shown.percentiles);
         verdicts.add_to(&mut json);
+        if flags.interval.is_some() {
+            let tables = serde_json::to_value(interval_tables(plan, records));
+            json["intervals"] = tables.map_err(|error| Error::measurement(error.to_string()))?;
+        }
         output::json(&json, false)?;
         // The notes are not printed, but making them stores the findings in the run's directory.
         notes();
         verdicts
     } else {
+        if !flags.shown.csv {
+            output::print(&interval_lines(&interval_tables(plan, records)))?;
+        }
         present(&flags.shown, header, &summaries, notes)?;
         let verdicts = judged()?;
         verdicts.print(flags.shown.csv)?;

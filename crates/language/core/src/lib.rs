@@ -27,6 +27,7 @@
 //! | [`stack_option`] | an option of a stack, its values and its help |
 //! | [`stack`] | a stack and its options, as a plan has them |
 //! | [`run_record`] | what one run yielded |
+//! | [`interval_record`] | what the endpoints of a side did in each interval of a run |
 //! | [`connection_count`] | what stacks count over the connections of a side |
 //! | [`trace_index`] | what is known about a run's events |
 //! | [`clock_offset`] | how far another host's clock is ahead, from exchanges of time stamps |
@@ -43,6 +44,7 @@ pub mod error;
 pub mod expectation;
 pub mod far_end;
 pub mod finding_names;
+pub mod interval_record;
 pub mod named;
 pub mod network;
 pub mod plan;

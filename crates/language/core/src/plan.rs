@@ -163,6 +163,9 @@ pub struct Measurement {
     /// Whether the moments of its calls are kept, so that they can be shown over time.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub keeps_calls: bool,
+    /// The length of the intervals whose sums are kept, if any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
     /// What its results must be; it does not change what is measured, so `text` leaves it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expectation>,

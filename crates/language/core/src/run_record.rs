@@ -2,6 +2,7 @@
 //!
 //! A value that a world could not measure is `None`, with the reason in `absent`; it is never recorded as zero.
 
+use crate::interval_record::SideIntervals;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -526,6 +527,12 @@ pub struct RunRecord {
     /// The calls one by one, in the order in which they began, if the measurement asks for them; of very many, an even choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timed_calls: Vec<TimedCall>,
+    /// What the initiators did in each interval, if the measurement asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiator_intervals: Option<SideIntervals>,
+    /// What the responders did in each interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder_intervals: Option<SideIntervals>,
     /// How long after their intended moments paced operations began, in ns.
     pub lateness: Histogram,
     /// How much of that was the pair's own, in ns: from the intended moment, or from the end of its operation before if that was later.

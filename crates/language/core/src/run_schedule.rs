@@ -134,6 +134,7 @@ mod tests {
                 world: World::Live,
                 across: None,
                 keeps_calls: false,
+                interval: None,
                 expectations: alloc::vec![],
                 parts: Vec::new(),
             };

@@ -31,6 +31,9 @@ pub struct RunInputs {
     pub seeds: Option<(u64, u64)>,
     /// Whether events were kept (`--trace`).
     pub trace: bool,
+    /// The length of the intervals whose sums were kept, ns (`--interval`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
     /// Places whose packets were kept (`--capture`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capture: Vec<String>,

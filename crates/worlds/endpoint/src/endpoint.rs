@@ -3,7 +3,11 @@
 //! Between StartMeasurement and StopMeasurement ("the clock runs") the endpoint reads the clock once a call and once a
 //! connection, not once a data unit; it allocates nothing and logs nothing.
 
+mod connections;
+mod intervals;
+
 use crate::call_series::CallSeries;
+use crate::interval_series::IntervalSeries;
 use crate::marks::ProgramMarks;
 use crate::observation::EndpointObservation;
 use crate::pacing::IntendedMoments;
@@ -36,6 +40,8 @@ pub struct Endpoint<W: EndpointWorld> {
     /// The calls one by one, if the task asks for them.
     series: Option<CallSeries>,
     moments: IntendedMoments,
+    /// What ended in each interval, if the task asks for it.
+    intervals: Option<IntervalSeries>,
     marks: ProgramMarks,
     /// How long it took to open the present connection.
     connecting: Duration,
@@ -94,6 +100,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             openings: OpeningSamples::default(),
             series: (task.keeps_calls && task.does("RPCCall")).then(CallSeries::new),
             moments: IntendedMoments::new(&task, times(task.does("Pace"))),
+            intervals: intervals::series(&task),
             marks: ProgramMarks::default(),
             connecting: Duration::default(),
             started: None,
@@ -239,16 +246,27 @@ impl<W: EndpointWorld> Endpoint<W> {
 
     async fn send(&mut self, bytes: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
         self.close_counts();
-        let connection = self.open()?;
-        let done = connection.send(bytes, times).await?;
-        self.unconfirmed = !connection.confirms();
-        if self.measuring() {
-            self.observation.record.sent_units += done;
-            self.observation.record.sent_bytes += done * bytes;
-        }
-        if done < times {
-            cursor.cut_short();
-            return self.end_stream().await;
+        let mut left = times;
+        while left > 0 {
+            let wanted = left.min(self.sent_portion(bytes));
+            // Of a portion of one unit the service does not ask for the limit.
+            if wanted < times && self.world.limit_reached() {
+                cursor.cut_short();
+                return self.end_stream().await;
+            }
+            let connection = self.open()?;
+            let done = connection.send(bytes, wanted).await?;
+            self.unconfirmed = !connection.confirms();
+            if self.measuring() {
+                self.observation.record.sent_units += done;
+                self.observation.record.sent_bytes += done * bytes;
+                self.note_moved(false, done, bytes);
+            }
+            if done < wanted {
+                cursor.cut_short();
+                return self.end_stream().await;
+            }
+            left -= done;
         }
         Ok(())
     }
@@ -261,13 +279,14 @@ impl<W: EndpointWorld> Endpoint<W> {
             let wanted = if self.task.background {
                 left.min(OF_A_LOAD)
             } else {
-                left
+                left.min(self.received_portion(bytes))
             };
             let done = self.open()?.receive(bytes, wanted).await?;
             self.unconfirmed = false;
             if self.measuring() {
                 self.observation.record.received_units += done;
                 self.observation.record.received_bytes += done * bytes;
+                self.note_moved(true, done, bytes);
             }
             if done < wanted {
                 return self.stream_ended(cursor);
@@ -337,6 +356,9 @@ impl<W: EndpointWorld> Endpoint<W> {
                 if let Some(series) = &mut self.series {
                     series.add(before, took);
                 }
+                if let Some(intervals) = &mut self.intervals {
+                    intervals::note_call(intervals, after, took, connection);
+                }
             }
             // One reading of the clock serves both: the next call begins where this one ends.
             (before, since) = (after, after);
@@ -402,150 +424,6 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
-    // --- connections ---
-
-    async fn connect(&mut self) -> Result<()> {
-        let from = self.moments.take().unwrap_or_else(|| self.world.now());
-        self.world.emit(EndpointStep::Connect);
-        self.connection = Some(self.world.connect().await?);
-        self.connecting = self.world.between(from, self.world.now());
-        self.world.emit(EndpointStep::Connected);
-        if self.task.keeps_calls && self.measuring() {
-            let opening = self.connection.as_ref().and_then(EndpointService::opening);
-            self.openings.record(opening);
-        }
-        self.note_settings();
-        Ok(())
-    }
-
-    async fn accept(&mut self) -> Result<()> {
-        self.world.emit(EndpointStep::Accept);
-        self.connection = Some(self.world.accept().await?);
-        self.world.emit(EndpointStep::Accepted);
-        self.note_settings();
-        if self.started.is_none() && !self.own_clock {
-            self.start();
-        }
-        Ok(())
-    }
-
-    /// Records the settings of a new connection before anything is sent, because the end of a bulk transfer may switch
-    /// on what the specification did not ask for. In a loop of connections without data the time of this query would be
-    /// measured with the first one, so the query is made when that connection ends.
-    fn note_settings(&mut self) {
-        self.stream_over = false;
-        self.counted = ConnectionFacts::default();
-        if let Some(connection) = self.connection.as_ref().filter(|_| self.task.carries_data)
-            && self.observation.record.settings.is_empty()
-        {
-            self.observation.record.settings = connection.settings();
-        }
-    }
-
-    async fn disconnect(&mut self) -> Result<()> {
-        self.note_connection();
-        let Some(connection) = self.connection.take() else {
-            return self.open().map(drop);
-        };
-        self.world.emit(EndpointStep::Disconnect);
-        let from = self.world.now();
-        connection.disconnect().await?;
-        self.world.emit(EndpointStep::Disconnected);
-        if self.measuring() {
-            // The time between connecting and disconnecting belongs to neither.
-            let now = self.world.now();
-            self.connects
-                .record(self.connecting + self.world.between(from, now));
-            self.moments.free(now);
-        }
-        Ok(())
-    }
-
-    async fn await_disconnect(&mut self) -> Result<()> {
-        // In a loop of connections the clock goes on; otherwise what follows is only the peer's idle time.
-        let stops = !self.loops && self.measuring();
-        if !self.loops {
-            self.stop();
-        }
-        self.open()?.await_disconnect().await?;
-        // Data handed over when the clock stopped was still in flight then, and the peer's clock still ran: the
-        // transport is asked again.
-        if let Some((_, stop)) = self.observation.record.transport.as_mut().filter(|_| stops) {
-            *stop = self
-                .connection
-                .as_ref()
-                .and_then(EndpointService::transport)
-                .unwrap_or(*stop);
-        }
-        self.world.emit(EndpointStep::Disconnected);
-        self.note_connection();
-        self.connection = None;
-        Ok(())
-    }
-
-    /// Records what the connection reports before it is closed.
-    fn note_connection(&mut self) {
-        let Some(connection) = &self.connection else {
-            return;
-        };
-        let record = &mut self.observation.record;
-        if record.settings.is_empty() {
-            record.settings = connection.settings();
-        } else if !self.loops {
-            // What shows only with use, such as how long a server's answers are.
-            for (name, value) in connection.settings() {
-                record.settings.entry(name).or_insert(value);
-            }
-        }
-        if !self.task.carries_data {
-            return;
-        }
-        let facts = connection.facts();
-        self.lossy |= facts.lost_any();
-        record.notes.extend(facts.notes);
-        if self.loops && self.started.is_some() && !self.stopped {
-            self.transports.add_connection(|| connection.transport());
-        }
-        if !self.beyond {
-            self.count_facts();
-        }
-    }
-
-    /// Adds what the connection reports beyond what was counted already.
-    fn count_facts(&mut self) {
-        let Some(connection) = &self.connection else {
-            return;
-        };
-        let record = &mut self.observation.record;
-        let facts = connection.facts();
-        self.lossy |= facts.lost_any();
-        if let Some(losses) = facts.losses {
-            let before = self.counted.losses.unwrap_or_default();
-            let add = |sum: &mut Option<u64>, now: u64, before: u64| {
-                *sum = Some(sum.unwrap_or(0) + now.saturating_sub(before))
-            };
-            add(&mut record.lost, losses.lost, before.lost);
-            add(&mut record.duplicated, losses.duplicated, before.duplicated);
-            add(&mut record.reordered, losses.reordered, before.reordered);
-        }
-        if let Some(bytes) = facts.received_bytes
-            && record.received_units > 0
-        {
-            self.arrived += bytes.saturating_sub(self.counted.received_bytes.unwrap_or(0));
-            record.received_bytes = self.arrived;
-        }
-        self.counted = facts;
-    }
-
-    /// Called before each data unit or call: at the first one after the clock stopped, counts the reports until then
-    /// and closes the counts.
-    fn close_counts(&mut self) {
-        if self.stopped && !self.beyond {
-            self.count_facts();
-            self.beyond = true;
-        }
-    }
-
     // --- time ---
 
     /// Starts the clock. A responder has this operation where data units lie before the clock: its counts then start
@@ -602,8 +480,10 @@ impl<W: EndpointWorld> Endpoint<W> {
             self.world.start_time_limit();
         }
         self.world.emit(EndpointStep::ClockStarts);
+        let at = self.world.now();
+        self.begin_intervals(at, transport);
         self.started = Some(EndpointStart {
-            at: self.world.now(),
+            at,
             processor,
             transport,
         });
@@ -628,6 +508,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             .as_ref()
             .and_then(EndpointService::transport);
         record.transport = self.transports.total(start.transport, now);
+        self.end_intervals(at, now);
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 

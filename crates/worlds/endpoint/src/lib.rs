@@ -14,12 +14,18 @@
 //! | [`times`] | collects times in bounded memory |
 //! | [`call_series`] | calls one by one, in bounded memory |
 //! | `pacing` | the moments that paces intend, and how late operations began |
+//! | [`interval_series`] | what ended in each interval, in bounded memory |
+//! | `interval_sums` | the intervals of all endpoints of a side |
+//! | `latency_counts` | times of an interval as counts by size |
 //! | `transport_sum` | what the transports of all its connections reported, as one |
 //! | [`observation`] | what endpoints observed, and their sum |
 //! | [`records`] | the two sides of a part as a run record |
 
 pub mod call_series;
 pub mod endpoint;
+pub mod interval_series;
+mod interval_sums;
+mod latency_counts;
 mod marks;
 pub mod observation;
 mod pacing;
@@ -31,6 +37,7 @@ mod transport_sum;
 pub mod world;
 
 pub use endpoint::Endpoint;
+pub use interval_series::SequenceProgress;
 pub use observation::{EndpointObservation, SideObservation};
 pub use service::{BulkDirection, ConnectionFacts, ConnectionOpening, EndpointService};
 pub use task::EndpointTask;

@@ -1,6 +1,9 @@
 //! What endpoints observed: each endpoint, and the sum of all endpoints of a side.
 
+use crate::interval_series::EndpointIntervals;
+use crate::interval_sums::sum_intervals;
 use serde::{Deserialize, Serialize};
+use stackline_core::interval_record::SideIntervals;
 use stackline_core::run_record::{Histogram, OpeningTimes, SideRecord, TimedCall};
 use stackline_core::time::{Duration, Instant};
 
@@ -21,6 +24,8 @@ pub struct EndpointObservation {
     pub opening: OpeningTimes,
     /// When calls began, as the endpoint's host reads its clock, and how long they took.
     pub timed_calls: Vec<(Instant, Duration)>,
+    /// What ended in each interval.
+    pub intervals: Option<EndpointIntervals>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
     /// How much of that was the endpoint's own, in ns: not the time that the operation before took.
@@ -48,6 +53,9 @@ pub struct SideObservation {
     /// The calls one by one, in the order in which they began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timed_calls: Vec<TimedCall>,
+    /// What ended in each interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<SideIntervals>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
     /// How much of that was the endpoints' own, in ns: not the time that the operation before took.
@@ -68,6 +76,7 @@ pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
             tls_round_trip: Histogram::merged(all.iter().map(|one| &one.opening.tls_round_trip)),
         },
         timed_calls: in_order(&all),
+        intervals: sum_intervals(all.iter().filter_map(|one| one.intervals.as_ref())),
         ..SideObservation::default()
     };
     let mut span: Option<(Instant, Instant)> = None;

@@ -51,9 +51,13 @@ pub fn make_records(
                 record.connects = observed.connects;
                 record.opening = observed.opening;
                 record.timed_calls = observed.timed_calls;
+                record.initiator_intervals = observed.intervals;
                 record.initiator = observed.record;
             }
-            PairSide::Responder => record.responder = observed.record,
+            PairSide::Responder => {
+                record.responder_intervals = observed.intervals;
+                record.responder = observed.record;
+            }
         }
     }
     for (record, part) in records.iter_mut().zip(&run.measurement.parts) {

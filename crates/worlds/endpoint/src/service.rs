@@ -2,6 +2,7 @@
 //!
 //! The trait is the same in every world. In a world whose calls block, a future is ready at its first poll.
 
+use crate::interval_series::SequenceProgress;
 use stackline_core::error::Result;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
 use stackline_core::time::{Duration, Instant};
@@ -104,6 +105,10 @@ pub trait EndpointService {
     }
     /// What opening it took; `None` where the stack does not report it.
     fn opening(&self) -> Option<ConnectionOpening> {
+        None
+    }
+    /// How far a stream of numbered data units has come; `None` where none can be lost.
+    fn progress(&self) -> Option<SequenceProgress> {
         None
     }
     /// The settings really in force, by option name.

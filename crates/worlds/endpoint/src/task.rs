@@ -31,6 +31,12 @@ pub struct EndpointTask {
     /// Whether the moments of calls are kept.
     #[serde(default)]
     pub keeps_calls: bool,
+    /// The length of the intervals whose sums are kept, if any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// The even time between the data units that the other side sends, if intervals are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Duration>,
 }
 
 impl EndpointTask {
@@ -63,6 +69,8 @@ impl EndpointTask {
             background: part.background,
             reliable,
             keeps_calls: measurement.keeps_calls && side == PairSide::Initiator,
+            interval: measurement.interval,
+            pace: measurement.interval.and_then(|_| pace_of_peer(part, side)),
         }
     }
 
@@ -88,4 +96,19 @@ impl EndpointTask {
             _ => None,
         }
     }
+}
+
+/// The time between two data units that the peer of a side sends, if it is always the same.
+fn pace_of_peer(part: &MeasurementPart, side: PairSide) -> Option<Duration> {
+    let steps = part.procedure.walked(side.other());
+    let has = |name: &str| procedure::contains_call(&steps, &|call| call.name() == name);
+    let [timing] = &part.data.timings[..] else {
+        return None;
+    };
+    let is_paced = has("Pace") && has("DataRequest") && !has("Delay");
+    timing
+        .constant()
+        .filter(|_| is_paced)
+        .map(Duration::from_seconds)
+        .filter(|pace| *pace > Duration::ZERO)
 }

@@ -465,6 +465,8 @@ mod tests {
             background: false,
             reliable: false,
             keeps_calls: false,
+            interval: None,
+            pace: None,
         }
     }
 

@@ -20,7 +20,7 @@ use stackline_core::time::Instant;
 use stackline_core::units;
 use stackline_endpoint::{
     BulkDirection, ConnectionFacts, ConnectionOpening, Endpoint, EndpointObservation,
-    EndpointProcessor, EndpointService, EndpointStep, EndpointWorld,
+    EndpointProcessor, EndpointService, EndpointStep, EndpointWorld, SequenceProgress,
 };
 use stackline_events::catalogue::rows::{AppStart, AppStop};
 use stackline_events::unit_ids::{self, EventStreamDirection};
@@ -349,6 +349,11 @@ impl EndpointService for OpenLiveConnection {
 
     fn settings(&self) -> BTreeMap<String, String> {
         self.connection.settings()
+    }
+
+    fn progress(&self) -> Option<SequenceProgress> {
+        let (next, arrived) = self.connection.progress()?;
+        Some(SequenceProgress { next, arrived })
     }
 
     fn facts(&self) -> ConnectionFacts {

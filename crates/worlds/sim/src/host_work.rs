@@ -7,7 +7,7 @@ use crate::program_costs::HostWorkCosts;
 use stackline_core::network::WorkKind;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
-use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService, SequenceProgress};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -149,6 +149,10 @@ impl<S: EndpointService> EndpointService for Working<S> {
 
     fn settings(&self) -> BTreeMap<String, String> {
         self.service.settings()
+    }
+
+    fn progress(&self) -> Option<SequenceProgress> {
+        self.service.progress()
     }
 
     fn facts(&self) -> ConnectionFacts {

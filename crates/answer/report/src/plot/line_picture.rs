@@ -331,7 +331,7 @@ fn widest(intervals: &[[(f32, f32); 2]]) -> Vec<[(f32, f32); 2]> {
 }
 
 /// The points of a line of which more fall on one place than can be distinguished: of each place the first, the least, the largest and the last.
-fn thinned(frame: &AxesFrame, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+pub(super) fn thinned(frame: &AxesFrame, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let most = (frame.right - frame.left) * PLACES;
     if (points.len() as f32) <= 2.0 * most {
         return points.to_vec();

@@ -23,6 +23,20 @@ pub fn plot_page(
     picture: &VectorScene,
     notes: &[String],
 ) -> Result<String, String> {
+    page_with_rows(title, picture, notes, &head(set), rows(set))
+}
+
+/// A page with a picture, its notes, and rows below their names.
+///
+/// # Errors
+/// If the picture cannot be encoded: one sentence.
+pub(super) fn page_with_rows(
+    title: &str,
+    picture: &VectorScene,
+    notes: &[String],
+    names: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Result<String, String> {
     let svg = String::from_utf8(picture.encode(PictureFileFormat::Svg)?);
     let svg = svg.map_err(|_| "the picture has bytes that are not text".to_owned())?;
     let title = escaped(title);
@@ -36,17 +50,16 @@ pub fn plot_page(
     for note in notes {
         let _ = writeln!(page, "<p>{}</p>", escaped(note));
     }
-    page += &table(set);
+    page += &table(names, rows);
     page += "</body>\n</html>\n";
     Ok(page)
 }
 
 /// The points, in base units.
-fn table(set: &CurveSet) -> String {
-    let names = head(set);
+fn table(names: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     // Names are aligned to the left.
     let class = |at: usize| match names[at].as_str() {
-        "line" | "panel" => " class=\"name\"",
+        "line" | "panel" | "series" => " class=\"name\"",
         _ => "",
     };
     let mut text = String::from("<table>\n<thead><tr>");
@@ -54,7 +67,7 @@ fn table(set: &CurveSet) -> String {
         let _ = write!(text, "<th{}>{}</th>", class(at), escaped(name));
     }
     text += "</tr></thead>\n<tbody>\n";
-    for cells in rows(set) {
+    for cells in rows {
         text += "<tr>";
         for (at, cell) in cells.iter().enumerate() {
             let _ = write!(text, "<td{}>{}</td>", class(at), escaped(cell));

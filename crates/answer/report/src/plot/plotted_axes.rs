@@ -106,6 +106,24 @@ impl PlottedAxes {
         }
     }
 
+    /// Axes over time, from 0 to `length_s`.
+    pub(super) fn over_time(set: &CurveSet, length_s: f64) -> Self {
+        let mut axes = Self::fit(set, Some(LogAxes::Neither));
+        let (factor, unit) = Quantity::Time.axis_unit(length_s);
+        axes.x = Axis {
+            name: axis_name(&set.x, unit),
+            scale: AxisScale::Linear,
+            from: 0.0,
+            to: (length_s / factor).max(f64::MIN_POSITIVE),
+        };
+        axes.x_map = AxisMap {
+            factor,
+            is_nines: false,
+        };
+        axes.x_ticks = round_ticks(&axes.x);
+        axes
+    }
+
     /// The place of a point in the units of the axes; `None` where a logarithmic axis has none.
     pub(super) fn place(&self, point: &CurvePoint) -> Option<(f64, f64)> {
         let on = |axis: &Axis, value: f64| axis.scale == AxisScale::Linear || value > 0.0;
@@ -304,7 +322,12 @@ fn widened(from: f64, to: f64, is_log: bool) -> (f64, f64) {
 
 /// Ticks at round values, with as many digits as they need.
 pub(super) fn round_ticks(axis: &Axis) -> Vec<AxisTick> {
-    let step = round_step((axis.to - axis.from) / TICKS);
+    round_ticks_of(axis, TICKS)
+}
+
+/// About so many ticks at round values.
+pub(super) fn round_ticks_of(axis: &Axis, wanted: f64) -> Vec<AxisTick> {
+    let step = round_step((axis.to - axis.from) / wanted);
     let tick = |value: f64| AxisTick {
         value,
         label: match axis.scale {
@@ -312,5 +335,5 @@ pub(super) fn round_ticks(axis: &Axis) -> Vec<AxisTick> {
             AxisScale::Logarithmic => Quantity::Number.written(value),
         },
     };
-    axis.round_values(TICKS).into_iter().map(tick).collect()
+    axis.round_values(wanted).into_iter().map(tick).collect()
 }

@@ -1,5 +1,6 @@
 //! Curves as characters: braille dots or ASCII, with the axes' labels and a legend; a heat map as a table of figures.
 
+use super::line_picture::shortened;
 use super::plotted_axes::{LogAxes, PlottedAxes, axis_name};
 use crate::axes::AxisTick;
 use crate::grid::{Align, line, widths};
@@ -132,10 +133,19 @@ fn figures(set: &CurveSet, curves: &[&Curve]) -> String {
     format!("{}\n{}", axis_name(&set.y, unit), lines.collect::<String>())
 }
 
+/// Columns of the longest label of the vertical axis.
+pub(super) fn label_columns(axes: &PlottedAxes) -> usize {
+    let labels = axes.y_ticks.iter();
+    let label = labels.map(|tick| tick.label.chars().count()).max();
+    label.unwrap_or(0)
+}
+
 /// The characters of a plot.
-struct TextCanvas<'a> {
+pub(super) struct TextCanvas<'a> {
     axes: &'a PlottedAxes,
     is_ascii: bool,
+    /// Lines of the plot itself.
+    lines: usize,
     /// Columns of the labels at the left.
     margin: usize,
     /// Columns and lines of the plot itself.
@@ -146,17 +156,27 @@ struct TextCanvas<'a> {
 
 impl<'a> TextCanvas<'a> {
     fn new(axes: &'a PlottedAxes, columns: usize, is_ascii: bool) -> Self {
-        let labels = axes.y_ticks.iter();
-        let label = labels.map(|tick| tick.label.chars().count()).max();
-        let margin = label.unwrap_or(0).min(columns / 3) + 2;
-        let columns = columns - margin;
+        let margin = label_columns(axes).min(columns / 3);
+        Self::with_size(axes, [columns, LINES], margin, is_ascii)
+    }
+
+    /// A plot of so many columns, with its margin, and lines.
+    pub(super) fn with_size(
+        axes: &'a PlottedAxes,
+        size: [usize; 2],
+        label: usize,
+        is_ascii: bool,
+    ) -> Self {
+        let margin = label + 2;
+        let (columns, lines) = (size[0] - margin, size[1]);
         Self {
             axes,
             is_ascii,
+            lines,
             margin,
             columns,
-            dots: vec![0; columns * LINES],
-            marks: vec![None; columns * LINES],
+            dots: vec![0; columns * lines],
+            marks: vec![None; columns * lines],
         }
     }
 
@@ -168,7 +188,7 @@ impl<'a> TextCanvas<'a> {
         (inside(x) && inside(y)).then(|| {
             (
                 (x * last(self.columns * DOTS.0)).round() as i64,
-                ((1.0 - y) * last(LINES * DOTS.1)).round() as i64,
+                ((1.0 - y) * last(self.lines * DOTS.1)).round() as i64,
             )
         })
     }
@@ -178,7 +198,7 @@ impl<'a> TextCanvas<'a> {
             return;
         };
         let (column, row) = (x / DOTS.0, y / DOTS.1);
-        if column < self.columns && row < LINES {
+        if column < self.columns && row < self.lines {
             self.dots[row * self.columns + column] |= BITS[x % DOTS.0][y % DOTS.1];
         }
     }
@@ -233,19 +253,40 @@ impl<'a> TextCanvas<'a> {
             self.curve(curve, letter);
         }
         let mut text = format!("{}\n", self.axes.y.name);
-        for row in 0..LINES {
-            text += &self.row(row);
-        }
+        text += &self.rows();
         text += &self.foot();
         text += &legend(curves, self.margin + self.columns);
         text
+    }
+
+    /// Curves below their legend, with the horizontal axis if it is wanted; several have marks.
+    pub(super) fn panel(mut self, curves: &[&Curve], has_foot: bool) -> String {
+        for (at, curve) in curves.iter().enumerate() {
+            let mark = MARKS.chars().nth(at).filter(|_| curves.len() > 1);
+            self.curve(curve, mark);
+        }
+        let columns = self.margin + self.columns;
+        let mut text = match curves {
+            [only] if only.name.is_empty() => String::new(),
+            [only] => shortened(&only.name, columns) + "\n",
+            several => legend(several, columns),
+        };
+        text += &self.rows();
+        if has_foot {
+            text += &self.foot();
+        }
+        text
+    }
+
+    fn rows(&self) -> String {
+        (0..self.lines).map(|row| self.row(row)).collect()
     }
 
     /// A line of the plot with its label.
     fn row(&self, row: usize) -> String {
         let line = |tick: &AxisTick| {
             let share = 1.0 - self.axes.y.share(tick.value);
-            (share * (LINES * DOTS.1 - 1) as f64).round() as usize / DOTS.1
+            (share * (self.lines * DOTS.1 - 1) as f64).round() as usize / DOTS.1
         };
         let tick = self.axes.y_ticks.iter().find(|tick| line(tick) == row);
         let label = tick.map_or("", |tick| tick.label.as_str());
@@ -310,7 +351,7 @@ fn legend(curves: &[&Curve], columns: usize) -> String {
     let marks = MARKS.chars();
     for (mark, curve) in marks.zip(curves) {
         let mark = if curves.len() == 1 { 'o' } else { mark };
-        let entry = format!("{mark} {}", curve.name);
+        let entry = shortened(&format!("{mark} {}", curve.name), columns);
         match lines.last_mut() {
             Some(line) if line.chars().count() + 3 + entry.chars().count() <= columns => {
                 *line += &format!("   {entry}");

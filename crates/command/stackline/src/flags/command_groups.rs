@@ -43,7 +43,7 @@ const GROUPS: [CommandGroup; 7] = [
         heading: "Read results",
         first: &["open", "diagnose", "lifelines", "show"],
         others: &[
-            "runs", "archive", "plot", "report", "export", "query", "keywords",
+            "runs", "archive", "plot", "series", "report", "export", "query", "keywords",
         ],
     },
     CommandGroup {

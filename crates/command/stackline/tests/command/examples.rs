@@ -45,6 +45,7 @@ const RESULTS: Scene = Scene {
         "gate",
         "ab",
         "plot",
+        "series",
         "session",
         "probe",
         "probe list",

@@ -97,6 +97,10 @@ fn simulated_results(outputs: &mut Outputs) {
         2 from a to b rr 32*50 constant(1 ms) across n in simulated;
         2 parallel across n in simulated: from a to b bulk_put 1000*50 | from b to a bulk_put 1000*50;
         1 from a to b bulk_put N*50 over udp across n in simulated; N = 100, 1000;";
+    let paced = "network n { host a, b; link a - b 10 Mbit/s 5 ms loss every 50; }
+        1 from a to b stream 1000*500 2 Mbit/s over udp across n in simulated;
+        1 2 from a to b rr 32*50 over tcp across n in simulated;";
+    outputs.collect("run", &place, &["run", "--json", "-i", "0.5", "-e", paced]);
     place.write("runs.stackline", text);
     for name in ["before", "after"] {
         let words = ["run", "--trace", "--json", "--name", name, "runs.stackline"];

@@ -89,6 +89,7 @@ mod recorded;
 mod report;
 mod runs;
 mod scale;
+mod series;
 mod services;
 mod session;
 mod shown;

@@ -153,6 +153,7 @@ fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
         world: World::Emulated,
         across: Some("wan".into()),
         keeps_calls: false,
+        interval: None,
         expectations: vec![],
         parts,
     }

@@ -410,6 +410,7 @@ impl Checker<'_> {
             world: self.world(specification),
             across,
             keeps_calls: self.overrides.keeps_calls,
+            interval: None,
             expectations,
             parts,
         };

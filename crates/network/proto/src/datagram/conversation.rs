@@ -433,6 +433,12 @@ impl DatagramConversation {
         self.peer_sent.map(|sent| self.sequence.losses(sent))
     }
 
+    /// One more than the highest number of a data unit that arrived, and how many different ones have; `None` in a conversation of calls.
+    #[must_use]
+    pub fn progress(&self) -> Option<(u64, u64)> {
+        (!self.calling).then(|| self.sequence.progress())
+    }
+
     /// Bytes of the data units that arrived; `None` in a conversation of calls, where they are not counted.
     #[must_use]
     pub fn received_bytes(&self) -> Option<u64> {

@@ -84,6 +84,12 @@ impl Sequence {
         }
     }
 
+    /// One more than the highest number that arrived, and how many different numbers have arrived.
+    #[must_use]
+    pub const fn progress(&self) -> (u64, u64) {
+        (self.next, self.unique)
+    }
+
     /// The losses, given that the sender reports to have sent `sent` datagrams.
     #[must_use]
     pub const fn losses(&self, sent: u64) -> UnitLosses {

@@ -270,6 +270,10 @@ pub trait LiveConnection: Send {
     fn losses(&self) -> Option<UnitLosses> {
         None
     }
+    /// One more than the highest number of a data unit that arrived, and how many different ones have; `None` for a stack that loses none.
+    fn progress(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Bytes of data units that arrived; `None` if none can be lost, so that the endpoint's program knows the number itself.
     fn received_bytes(&self) -> Option<u64> {
         None

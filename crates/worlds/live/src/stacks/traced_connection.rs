@@ -548,6 +548,10 @@ impl LiveConnection for TracedLiveConnection {
         self.inner.losses()
     }
 
+    fn progress(&self) -> Option<(u64, u64)> {
+        self.inner.progress()
+    }
+
     fn received_bytes(&self) -> Option<u64> {
         self.inner.received_bytes()
     }

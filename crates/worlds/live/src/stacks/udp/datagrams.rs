@@ -636,6 +636,10 @@ impl LiveConnection for LiveUdpConversation {
         self.conversation.losses()
     }
 
+    fn progress(&self) -> Option<(u64, u64)> {
+        self.conversation.progress()
+    }
+
     fn received_bytes(&self) -> Option<u64> {
         self.conversation.received_bytes()
     }

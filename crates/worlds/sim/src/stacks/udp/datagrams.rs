@@ -11,7 +11,7 @@ use crate::run_trace::{Coming, SimDepartureKind};
 use stackline_core::error::Blame;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
-use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService};
+use stackline_endpoint::{BulkDirection, ConnectionFacts, EndpointService, SequenceProgress};
 use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::control::{ANSWER, DatagramControl, write_control};
 use stackline_proto::datagram::conversation::{ControlStep, DatagramConversation, DatagramUnit};
@@ -343,6 +343,11 @@ impl EndpointService for SimUdpConversation {
 
     fn settings(&self) -> BTreeMap<String, String> {
         self.socket().settings()
+    }
+
+    fn progress(&self) -> Option<SequenceProgress> {
+        let (next, arrived) = self.conversation.progress()?;
+        Some(SequenceProgress { next, arrived })
     }
 
     fn facts(&self) -> ConnectionFacts {
