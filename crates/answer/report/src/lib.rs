@@ -103,7 +103,7 @@ pub use expectations::{expectation_counts, expectations, expectations_json};
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};
-pub use kept_runs::{headline_figure, kept_run_table};
+pub use kept_runs::{headline_of, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use mistakes::{MistakenTexts, diagnostics_json, mistake, mistakes_json};
 pub use named_requests::named_requests;

@@ -4,9 +4,9 @@ use stackline_analyze::interval_reached;
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::run_schedule::{RunOrder, ScheduledRun};
 use stackline_live::launch::Launcher;
-use stackline_runner::{RunContext, RunProgress, RunWriter, Traces, make_runs};
+use stackline_runner::{AfterFailure, RunContext, RunProgress, RunWriter, Traces, make_runs};
 use stackline_runs::RunDirectory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ pub fn make_unattended_runs(
     directory: RunDirectory,
     options: UnattendedOptions<'_>,
 ) -> Result<Vec<RunRecord>> {
-    make_runs_quietly(plan, directory, options, false).map(|outcome| outcome.records)
+    make_runs_quietly(plan, directory, options, AfterFailure::Stop).map(|outcome| outcome.records)
 }
 
 /// Makes all runs of a plan; a measurement whose run fails is given up, and the others are made.
@@ -56,14 +56,14 @@ pub fn make_runs_that_succeed(
     directory: RunDirectory,
     options: UnattendedOptions<'_>,
 ) -> Result<UnattendedOutcome> {
-    make_runs_quietly(plan, directory, options, true)
+    make_runs_quietly(plan, directory, options, AfterFailure::GoOn)
 }
 
 fn make_runs_quietly(
     plan: &Plan,
     mut directory: RunDirectory,
     options: UnattendedOptions<'_>,
-    keeps_going: bool,
+    after_failure: AfterFailure,
 ) -> Result<UnattendedOutcome> {
     directory.write_plan(plan)?;
     let program = std::env::current_exe()
@@ -78,7 +78,8 @@ fn make_runs_quietly(
             trace: options.trace,
             capture: options.capture,
         },
-        keeps_going,
+        after_failure,
+        order: RunOrder::Declared,
         twice: false,
     };
     let mut writer = RunWriter::new(

@@ -32,6 +32,7 @@ use choice::choice;
 use clap::{Args, Parser, Subcommand};
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
+use stackline_core::run_schedule::RunOrder;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -166,8 +167,9 @@ Examples:
 pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
     #[command(
-        override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>",
+        override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT | --resume RUN>",
         after_help = AFTER_RUN,
+        mut_arg("spec", or_resumed),
         mut_arg("worse", of_gates),
         mut_arg("error_rate", of_gates),
         mut_arg("tolerate", of_gates)
@@ -347,6 +349,12 @@ pub(crate) struct RunFlags {
     /// Simulated: check that each run is the same twice
     #[arg(long)]
     pub(crate) check_determinism: bool,
+    /// Order of runs: sweeps (usual), random, declared (simulated: usual)
+    #[arg(long, value_name = "ORDER", value_parser = choice::<RunOrder>(), hide_possible_values = true, conflicts_with = "seeds")]
+    pub(crate) order: Option<RunOrder>,
+    /// Make what is missing of a kept run that ended early
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["spec", "expression", "over", "world", "hosts", "seed", "cpu", "name", "seeds", "check_determinism", "order", "trace", "capture", "share"])]
+    pub(crate) resume: Option<PathBuf>,
     /// Keep events of all layers and machines
     #[arg(long)]
     pub(crate) trace: bool,
@@ -360,6 +368,11 @@ pub(crate) struct RunFlags {
     pub(crate) rule: GateRuleFlags,
     #[command(flatten)]
     pub(crate) reports: CiFlags,
+}
+
+/// A run that goes on has its specification.
+fn or_resumed(spec: clap::Arg) -> clap::Arg {
+    spec.required_unless_present("resume")
 }
 
 /// Options that `gate --help` explains.

@@ -5,7 +5,7 @@ use stackline_report::Percentile;
 use std::path::PathBuf;
 
 /// How results are shown: as a table or as CSV.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TableFlags {
     /// Print CSV on stdout
     #[arg(long, conflicts_with = "json")]

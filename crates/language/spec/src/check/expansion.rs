@@ -279,7 +279,7 @@ impl Checker<'_> {
             .map(|(offer, stack)| stack.map(|stack| (offer, stack)))
             .collect();
         let Some(stacks) = chosen else { return false };
-        if let Some((measurement, parts)) = self.measurement(
+        if let Some((mut measurement, parts)) = self.measurement(
             specification,
             &SweepCombination {
                 bindings,
@@ -288,6 +288,7 @@ impl Checker<'_> {
                 units: &design.units,
             },
         ) {
+            measurement.specification = item;
             self.plan.measurements.push(measurement);
             self.origins.push(MeasurementOrigin { item, parts });
         }
@@ -401,6 +402,7 @@ impl Checker<'_> {
         let measurement = Measurement {
             text,
             line: specification.line,
+            specification: 0,
             variables: chosen.bindings.0.to_vec(),
             variable_units: chosen.units.to_vec(),
             runs,
