@@ -167,7 +167,7 @@ Examples:
 pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
     #[command(
-        override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT | --resume RUN>",
+        override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>",
         after_help = AFTER_RUN,
         mut_arg("spec", or_resumed),
         mut_arg("worse", of_gates),
@@ -343,13 +343,13 @@ pub(crate) struct RunFlags {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
-    /// Simulated: repeat every run with each of these seeds, such as 1..100
+    /// Simulated: repeat every run with seeds like 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
     /// Simulated: check that each run is the same twice
     #[arg(long)]
     pub(crate) check_determinism: bool,
-    /// Order of runs: sweeps (usual), random, declared (simulated: usual)
+    /// Order of the runs: sweeps, random or declared
     #[arg(long, value_name = "ORDER", value_parser = choice::<RunOrder>(), hide_possible_values = true, conflicts_with = "seeds")]
     pub(crate) order: Option<RunOrder>,
     /// Make what is missing of a kept run that ended early

@@ -9,7 +9,7 @@ use crate::flags::Seeds;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
 use crate::progress::Bar;
-use crate::show::present;
+use crate::show::{note_of_order, present};
 use crate::verdicts::{GateBase, RunVerdicts};
 use stackline_analyze::all_runs_equal;
 use stackline_core::plan::{Plan, World, describe_swept_values};
@@ -374,7 +374,7 @@ fn inputs(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<R
             .seeds
             .as_ref()
             .map(|Seeds(seeds)| (*seeds.start(), *seeds.end())),
-        order: Some(order_of(flags, plan)).filter(|order| *order != RunOrder::Declared),
+        order: Some(order_of(flags, plan)).filter(|order| order.mixes(plan)),
         check_determinism: flags.check_determinism,
         trace: flags.trace,
         capture: flags.capture.clone(),
@@ -388,19 +388,6 @@ fn order_of(flags: &flags::RunFlags, plan: &Plan) -> RunOrder {
         Some(_) => RunOrder::Declared,
         None => flags.order.unwrap_or_else(|| RunOrder::usual(plan)),
     }
-}
-
-/// Says that the runs are not made in the order of the text.
-fn note_of_order(order: RunOrder, plan: &Plan) -> Option<Note> {
-    let within = match order {
-        RunOrder::Sweeps => " within each sweep",
-        RunOrder::Declared | RunOrder::Random => "",
-    };
-    let seed = plan.seed;
-    let text = format!(
-        "the runs were made in random order{within}, drawn from seed {seed}; --order declared keeps that of the text"
-    );
-    order.mixes(plan).then(|| Note::new(Weight::Detail, text))
 }
 
 /// Makes all runs. Returns the error, if there was one, and what is known.
