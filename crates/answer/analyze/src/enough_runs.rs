@@ -10,19 +10,19 @@ use std::collections::btree_map::Entry;
 /// time), the largest of the measured parts. `records` are those of this measurement, warm-up runs are left out.
 /// Absent while there are fewer than two counted runs.
 #[must_use]
-pub fn half_width_share(measurement: &Measurement, records: &[RunRecord]) -> Option<f64> {
+pub fn half_width_share(measurement: &Measurement, records: &[&RunRecord]) -> Option<f64> {
     let measured = groups(measurement)
         .into_iter()
         .filter(|group| !group.background());
     let shares: Option<Vec<f64>> = measured
-        .map(|group| of_runs(&group.runs(records.iter())))
+        .map(|group| of_runs(&group.runs(records.iter().copied())))
         .collect();
     shares?.into_iter().reduce(f64::max)
 }
 
 /// Whether the interval is as narrow as `until` requires; true without `until`.
 #[must_use]
-pub fn interval_reached(measurement: &Measurement, records: &[RunRecord]) -> bool {
+pub fn interval_reached(measurement: &Measurement, records: &[&RunRecord]) -> bool {
     let Some(until) = measurement.until else {
         return true;
     };

@@ -244,6 +244,7 @@ mod tests {
         let measurement = Measurement {
             text: String::new(),
             line: 1,
+            specification: 0,
             variables: vec![],
             variable_units: vec![],
             runs: 1,

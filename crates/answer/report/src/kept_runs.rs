@@ -10,12 +10,18 @@ const WIDTH: usize = 80;
 const LEAST_ABOUT: usize = 12;
 
 /// The main figure of a measurement, as in its table: `18.1 ± 0.2 Gbit/s`.
-#[must_use]
-pub fn headline_figure(summary: &Summary) -> Option<String> {
+fn headline_figure(summary: &Summary) -> Option<String> {
     let (metric, figures) = (summary.main?, summary.main_statistics()?);
     let half = figures.ci95.map(|(low, high)| (high - low) / 2.0);
     let half = half.filter(|_| figures.n > 1 && figures.min < figures.max);
     Some(figure::with_half_width(metric, figures.mean, half))
+}
+
+/// The figure that represents a run: that of the first measurement that has one and is no load.
+#[must_use]
+pub fn headline_of(summaries: &[Summary]) -> Option<String> {
+    let mut measured = summaries.iter().filter(|summary| !summary.background);
+    measured.find_map(headline_figure)
 }
 
 /// A table of runs: name, result, where, size, and what each is about, cut to 80 characters.

@@ -115,7 +115,7 @@ pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use interval_lines::interval_lines;
 pub use json::{ReportHeader, json};
-pub use kept_runs::{headline_figure, kept_run_table};
+pub use kept_runs::{headline_of, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use mistakes::{MistakenTexts, diagnostics_json, mistake, mistakes_json};
 pub use named_requests::named_requests;

@@ -203,7 +203,8 @@ fn found(answer: &HighestRate) -> String {
     let lacks = |tried: &&TriedRate| tried.figures.iter().any(Option::is_none);
     if let Some(tried) = answer.tried.iter().find(lacks) {
         let offered = rate(tried.step.offered_per_s);
-        text += &format!("; a run at {offered} has too few calls for it: --seconds makes runs longer");
+        text +=
+            &format!("; a run at {offered} has too few calls for it: --seconds makes runs longer");
     }
     if let [first, ..] = answer.found.met_above_per_s[..] {
         text += &format!(

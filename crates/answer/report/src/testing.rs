@@ -140,6 +140,7 @@ pub(crate) fn measurement(
     Measurement {
         text: text.into(),
         line: 3,
+        specification: 0,
         variables: vec![],
         variable_units: vec![],
         runs: 3,

@@ -4,9 +4,9 @@ use stackline_analyze::interval_reached;
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::run_schedule::{RunOrder, ScheduledRun};
 use stackline_live::launch::Launcher;
-use stackline_runner::{RunContext, RunProgress, RunWriter, Traces, make_runs};
+use stackline_runner::{AfterFailure, RunContext, RunProgress, RunWriter, Traces, make_runs};
 use stackline_runs::RunDirectory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ pub fn make_unattended_runs(
     directory: RunDirectory,
     options: UnattendedOptions<'_>,
 ) -> Result<Vec<RunRecord>> {
-    make_runs_quietly(plan, directory, options, false).map(|outcome| outcome.records)
+    make_runs_quietly(plan, directory, options, AfterFailure::Stop).map(|outcome| outcome.records)
 }
 
 /// Makes all runs of a plan; a measurement whose run fails is given up, and the others are made.
@@ -56,7 +56,7 @@ pub fn make_runs_that_succeed(
     directory: RunDirectory,
     options: UnattendedOptions<'_>,
 ) -> Result<UnattendedOutcome> {
-    make_runs_quietly(plan, directory, options, true)
+    make_runs_quietly(plan, directory, options, AfterFailure::GoOn)
 }
 
 /// Makes all runs of a plan without a run directory.
@@ -66,26 +66,26 @@ pub fn make_runs_that_succeed(
 pub fn make_runs_in_memory(plan: &Plan, options: UnattendedOptions<'_>) -> Result<Vec<RunRecord>> {
     let progress = Box::new(QuietProgress(options.warn));
     let writer = RunWriter::in_memory(plan, progress, interval_reached);
-    carry_out(plan, writer, options, false).map(|outcome| outcome.records)
+    carry_out(plan, writer, options, AfterFailure::Stop).map(|outcome| outcome.records)
 }
 
 fn make_runs_quietly(
     plan: &Plan,
     mut directory: RunDirectory,
     options: UnattendedOptions<'_>,
-    keeps_going: bool,
+    after_failure: AfterFailure,
 ) -> Result<UnattendedOutcome> {
     directory.write_plan(plan)?;
     let progress = Box::new(QuietProgress(options.warn));
     let writer = RunWriter::new(plan, directory, progress, interval_reached);
-    carry_out(plan, writer, options, keeps_going)
+    carry_out(plan, writer, options, after_failure)
 }
 
 fn carry_out(
     plan: &Plan,
     mut writer: RunWriter<'_>,
     options: UnattendedOptions<'_>,
-    keeps_going: bool,
+    after_failure: AfterFailure,
 ) -> Result<UnattendedOutcome> {
     let program = std::env::current_exe()
         .map_err(|e| Error::environment(format!("cannot find the path of this program: {e}")))?;
@@ -99,7 +99,8 @@ fn carry_out(
             trace: options.trace,
             capture: options.capture,
         },
-        keeps_going,
+        after_failure,
+        order: RunOrder::Declared,
         twice: false,
     };
     let outcome = make_runs(&context, &mut writer);

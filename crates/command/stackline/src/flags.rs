@@ -37,6 +37,7 @@ use clap::{Args, Parser, Subcommand};
 use stackline_core::interval_record::{LEAST_INTERVAL, LONGEST_INTERVAL};
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
+use stackline_core::run_schedule::RunOrder;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -178,6 +179,7 @@ pub(crate) enum StacklineCommand {
     #[command(
         override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>",
         after_help = AFTER_RUN,
+        mut_arg("spec", or_resumed),
         mut_arg("worse", of_gates),
         mut_arg("error_rate", of_gates),
         mut_arg("tolerate", of_gates),
@@ -375,12 +377,18 @@ pub(crate) struct RunFlags {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
-    /// Simulated: repeat every run with each of these seeds, such as 1..100
+    /// Simulated: repeat every run with seeds like 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
     /// Simulated: check that each run is the same twice
     #[arg(long)]
     pub(crate) check_determinism: bool,
+    /// Order of the runs: sweeps, random or declared
+    #[arg(long, value_name = "ORDER", value_parser = choice::<RunOrder>(), hide_possible_values = true, conflicts_with = "seeds")]
+    pub(crate) order: Option<RunOrder>,
+    /// Make what is missing of a kept run that ended early
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["spec", "expression", "over", "world", "hosts", "seed", "cpu", "name", "seeds", "check_determinism", "order", "trace", "capture", "share"])]
+    pub(crate) resume: Option<PathBuf>,
     /// Keep events of all layers and machines
     #[arg(long)]
     pub(crate) trace: bool,
@@ -409,6 +417,11 @@ fn interval(text: &str) -> Result<Duration, String> {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err("expected a time from 1 ms to 1 h, such as 100ms or 1s".into()),
     }
+}
+
+/// A run that goes on has its specification.
+fn or_resumed(spec: clap::Arg) -> clap::Arg {
+    spec.required_unless_present("resume")
 }
 
 /// Options that `gate --help` explains.

@@ -12,6 +12,7 @@ mod bufferbloat;
 mod checked_plan;
 mod clean;
 mod client;
+mod closed_run;
 mod command_keepers;
 mod command_line_error;
 mod compare;
@@ -26,6 +27,7 @@ mod gate;
 mod help;
 mod import;
 mod interrupt;
+mod kept_flags;
 mod keywords;
 mod lifelines;
 mod load;
@@ -42,7 +44,9 @@ mod query;
 mod reference;
 mod report;
 mod reproduce;
+mod resume;
 mod run;
+mod run_estimate;
 mod runs;
 mod series;
 mod session;
@@ -70,7 +74,10 @@ fn main() -> ExitCode {
         return Exit::from_error(error, json).into();
     }
     let done = match flags.command {
-        StacklineCommand::Run(flags) => run::run(&flags),
+        StacklineCommand::Run(flags) => match &flags.resume {
+            Some(run) => resume::resume(&flags, run),
+            None => run::run(&flags),
+        },
         StacklineCommand::Show(flags) => show::show(&flags),
         StacklineCommand::Runs(flags) => runs::runs(&flags),
         StacklineCommand::Archive(flags) => archive::archive(&flags),

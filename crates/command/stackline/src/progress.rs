@@ -2,13 +2,15 @@
 //! minute.
 
 use crate::output;
+use crate::run_estimate::RunEstimate;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use stackline_core::plan::{Measurement, Plan};
+use stackline_core::plan::{Measurement, Plan, describe_swept_values};
 use stackline_core::run_schedule::ScheduledRun;
 use stackline_runner::RunProgress;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,9 +28,15 @@ pub(crate) fn draw_target() -> ProgressDrawTarget {
     }
 }
 
+/// The estimate, which the bar and the printed lines read.
+type SharedEstimate = Arc<Mutex<RunEstimate>>;
+
 /// A progress bar with the current measurement's text.
 pub(crate) struct Bar {
     bar: ProgressBar,
+    estimate: SharedEstimate,
+    /// When the last counted run ended, or the first one began.
+    since: Instant,
     /// Dropping it ends the thread that prints lines.
     lines: Option<Sender<()>>,
 }
@@ -36,46 +44,36 @@ pub(crate) struct Bar {
 impl Bar {
     /// A bar for all counted runs of a plan, each made with `seeds` seeds.
     pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
-        let least: u64 = plan
-            .measurements
-            .iter()
-            .map(|m| u64::from(m.runs))
-            .sum::<u64>()
-            .saturating_mul(seeds);
-        let most =
-            |m: &Measurement| u64::from(m.until.map_or(m.runs, |until| until.at_most.max(m.runs)));
-        let most: u64 = plan
-            .measurements
-            .iter()
-            .map(most)
-            .sum::<u64>()
-            .saturating_mul(seeds);
-        // One second is added because opening and closing connections is not part of the time limits.
-        let longest = plan
-            .most_time()
-            .filter(|_| seeds == 1 && !plan.measurements.is_empty())
-            .map(|most| Duration::from_nanos(most.0) + Duration::from_secs(1));
+        let estimate = RunEstimate::new(plan, seeds);
+        let [least, most] = estimate.planned();
+        let estimate = Arc::new(Mutex::new(estimate));
         let bar = ProgressBar::with_draw_target(Some(most), draw_target());
         if let Ok(style) =
             ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}")
         {
-            bar.set_style(style.with_key(
-                "left",
-                move |state: &ProgressState, out: &mut dyn Write| {
+            let shown = Arc::clone(&estimate);
+            bar.set_style(
+                style.with_key("left", move |_: &ProgressState, out: &mut dyn Write| {
+                    let may_be_more = least < most;
+                    let at_most = if may_be_more { " at most" } else { "" };
                     // If the text cannot be written the bar is drawn without it.
-                    let left = if least < most {
-                        " at most".to_owned()
-                    } else {
-                        left(state.pos(), most, state.elapsed(), longest)
-                    };
-                    let _ = out.write_str(&left);
-                },
-            ));
+                    let _ = write!(out, "{at_most}{}", left(&shown, may_be_more));
+                }),
+            );
         }
         let lines = bar
             .is_hidden()
-            .then(|| say_lines(bar.clone(), least, longest, [FIRST, EACH]));
-        Self { bar, lines }
+            .then(|| say_lines(bar.clone(), Arc::clone(&estimate), [FIRST, EACH]));
+        Self {
+            bar,
+            estimate,
+            since: Instant::now(),
+            lines,
+        }
+    }
+
+    fn with_estimate(&self, change: impl FnOnce(&mut RunEstimate)) {
+        change(&mut self.estimate.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -83,8 +81,7 @@ impl Bar {
 /// is dropped.
 fn say_lines(
     bar: ProgressBar,
-    least: u64,
-    longest: Option<Duration>,
+    estimate: SharedEstimate,
     [first, each]: [Duration; 2],
 ) -> Sender<()> {
     let (ended, wait) = channel();
@@ -92,53 +89,77 @@ fn say_lines(
         let (begun, mut next) = (Instant::now(), first);
         while wait.recv_timeout(next) == Err(RecvTimeoutError::Timeout) {
             next = each;
-            output::say(&line(&bar, least, longest, begun.elapsed()));
+            output::say(&line(&bar, &estimate, begun.elapsed()));
         }
     });
     ended
 }
 
 /// The line: how many runs are done, and which one is being made.
-fn line(bar: &ProgressBar, least: u64, longest: Option<Duration>, since: Duration) -> String {
-    let (done, most, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
+fn line(bar: &ProgressBar, estimate: &SharedEstimate, since: Duration) -> String {
+    let (done, now) = (bar.position(), bar.message());
     let now = if now.is_empty() {
         String::new()
     } else {
         format!("; now: {now}")
     };
+    let [least, most] = estimate
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .planned();
     // With `until`, the number of runs that is needed is not known in advance.
-    let (all, left) = match least < most {
-        true => (format!("{least} to {most}"), String::new()),
-        false => (most.to_string(), left(done, most, since, longest)),
+    let all = match least < most {
+        true => format!("{least} to {most}"),
+        false => most.to_string(),
     };
     format!(
-        "{done} of {all} runs done after {}{left}{now}",
-        HumanDuration(since)
+        "{done} of {all} runs done after {}{}{now}",
+        HumanDuration(since),
+        left(estimate, least < most)
     )
 }
 
-/// The estimated time left: the runs so far are extrapolated, limited by the time limits. Empty until a run is done,
-/// and after the last.
-fn left(done: u64, all: u64, since: Duration, longest: Option<Duration>) -> String {
-    if done == 0 || done >= all {
+/// The estimated time left. Empty until a run is done, and after the last that is certain.
+fn left(estimate: &SharedEstimate, may_be_more: bool) -> String {
+    let left = estimate
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .left();
+    let Some(left) = left else {
         return String::new();
-    }
-    let usual = since.mul_f64((all - done) as f64 / done as f64);
-    let left = longest.map_or(usual, |longest| usual.min(longest.saturating_sub(since)));
-    format!(", about {} left", HumanDuration(left))
+    };
+    let about = if may_be_more { "at least" } else { "about" };
+    format!(", {about} {} left", HumanDuration(left))
+}
+
+/// What is being measured; the swept values first, since a long text is cut.
+fn what(measurement: &Measurement) -> String {
+    let swept = describe_swept_values(&measurement.variables, &measurement.variable_units);
+    let colon = if swept.is_empty() { "" } else { ": " };
+    format!("{swept}{colon}{}", measurement.text)
 }
 
 impl RunProgress for Bar {
     fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
-        let text = &scheduled.measurement.text;
+        self.with_estimate(|estimate| estimate.begin(scheduled.index));
+        let text = what(scheduled.measurement);
         self.bar.set_message(if scheduled.counted {
-            text.clone()
+            text
         } else {
             format!("warm-up: {text}")
         });
     }
 
     fn advance(&mut self) {
+        let now = Instant::now();
+        let took = now.duration_since(std::mem::replace(&mut self.since, now));
+        self.with_estimate(|estimate| estimate.advance(took));
+        self.bar.inc(1);
+    }
+
+    fn taken_over(&mut self, measurement: usize) {
+        self.since = Instant::now();
+        self.with_estimate(|estimate| estimate.taken_over(measurement));
         self.bar.inc(1);
     }
 
@@ -156,33 +177,63 @@ impl RunProgress for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_runner::spec_source::SpecSource;
+    use stackline_spec::Overrides;
 
-    #[test]
-    fn the_time_left_is_not_known_before_a_run_is_done() {
-        let seconds = Duration::from_secs;
-        assert_eq!(left(0, 3, Duration::ZERO, None), "");
-        assert_eq!(left(5, 9, seconds(70), None), ", about 56 seconds left");
-        let limit = Some(seconds(98));
-        assert_eq!(left(5, 9, seconds(70), limit), ", about 28 seconds left");
-        assert_eq!(left(9, 9, seconds(98), limit), "");
+    /// A hidden bar of a plan, which prints no lines.
+    fn bar(text: &str) -> Bar {
+        let source = SpecSource::made("test", text.to_owned());
+        let plan = source.plan(&Overrides::default()).unwrap();
+        let estimate = RunEstimate::new(&plan, 1);
+        let [_, most] = estimate.planned();
+        Bar {
+            bar: ProgressBar::with_draw_target(Some(most), ProgressDrawTarget::hidden()),
+            estimate: Arc::new(Mutex::new(estimate)),
+            since: Instant::now(),
+            lines: None,
+        }
     }
 
     #[test]
     fn a_line_says_what_is_done_and_what_is_going_on() {
-        let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
+        let bar = bar("3 bulk_put 1 kB 1 MB");
+        let line = |seconds| line(&bar.bar, &bar.estimate, Duration::from_secs(seconds));
+        assert_eq!(line(10), "0 of 3 runs done after 10 seconds");
+        bar.bar.set_message("3 bulk_put");
         assert_eq!(
-            line(&bar, 3, None, Duration::from_secs(10)),
-            "0 of 3 runs done after 10 seconds"
-        );
-        bar.set_message("3 bulk_put");
-        assert_eq!(
-            line(&bar, 3, None, Duration::from_secs(120)),
+            line(120),
             "0 of 3 runs done after 2 minutes; now: 3 bulk_put"
         );
-        bar.inc(2);
+        bar.bar.inc(2);
+        bar.with_estimate(|estimate| {
+            estimate.begin(0);
+            estimate.advance(Duration::from_secs(30));
+            estimate.taken_over(0);
+        });
+        let expected = "2 of 3 runs done after 60 seconds, about 30 seconds left; now: 3 bulk_put";
+        assert_eq!(line(60), expected);
+    }
+
+    #[test]
+    fn with_until_the_time_is_that_of_the_least_number_of_runs() {
+        let bar = bar("3 until 2% at most 9 rr 32*5");
+        bar.with_estimate(|estimate| {
+            estimate.begin(0);
+            estimate.advance(Duration::from_secs(30));
+        });
+        bar.bar.inc(1);
+        let line = line(&bar.bar, &bar.estimate, Duration::from_secs(30));
         assert_eq!(
-            line(&bar, 1, None, Duration::from_secs(60)),
-            "2 of 1 to 3 runs done after 60 seconds; now: 3 bulk_put"
+            line,
+            "1 of 3 to 9 runs done after 30 seconds, at least 60 seconds left"
         );
+    }
+
+    #[test]
+    fn swept_values_come_before_the_text() {
+        let source = SpecSource::made("test", "1 rr N*5; N = 64".to_owned());
+        let plan = source.plan(&Overrides::default()).unwrap();
+        let shown = what(&plan.measurements[0]);
+        assert!(shown.starts_with("N = 64: 1 "), "{shown}");
     }
 }

@@ -2,21 +2,26 @@
 
 use crate::checked_plan::{SpecSource, Specification as _, is_over_all, overrides, source_of};
 use crate::clean;
-use crate::exit::{Blame, Error, Exit, Result, already_shown};
+use crate::closed_run::{ClosedRun, RunFindings};
+use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags;
 use crate::flags::Seeds;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
 use crate::progress::Bar;
-use crate::show::present;
+use crate::show::{note_of_order, present};
 use crate::verdicts::{GateBase, RunVerdicts};
 use stackline_analyze::all_runs_equal;
 use stackline_analyze::time_series::interval_table::interval_tables;
-use stackline_core::plan::{Plan, World};
-use stackline_core::run_record::{RunRecord, WakeUp};
+use stackline_core::plan::{Plan, World, describe_swept_values};
+use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::RunOrder;
 use stackline_live::launch::Launcher;
 use stackline_report::{Note, ReportHeader, Weight, interval_lines};
-use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
+use stackline_runner::{
+    AfterFailure, RunContext, RunWriter, RunsBefore, Traces, make_runs, make_runs_of_seeds,
+};
+use stackline_runs::run_index::index_ended_run;
 use stackline_runs::{RunDirectory, RunInputs, runs_root};
 use stackline_whatif::traced_answers::diagnose_traced;
 use std::panic::resume_unwind;
@@ -29,6 +34,42 @@ use std::time::{Duration, SystemTime};
 /// Makes the runs of a specification.
 pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     run_specification(flags, &source_of(&flags.text)?, &mut None)
+}
+
+/// What ends the runs of a command early.
+pub(crate) struct RunSignals {
+    /// Worlds may raise it themselves to end a run.
+    interrupted: Arc<AtomicBool>,
+    /// Only a signal raises it.
+    signalled: Arc<AtomicBool>,
+}
+
+impl RunSignals {
+    /// Listens for signals. It begins before the run's directory is created or changed: from then on a signal ends the runs
+    /// properly, instead of killing the program.
+    pub(crate) fn listen() -> Result<Self> {
+        let [interrupted, signalled] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        listen_for_ctrl_c([&interrupted, &signalled])?;
+        Ok(Self {
+            interrupted,
+            signalled,
+        })
+    }
+}
+
+/// Runs that are to be made, and how they are judged.
+pub(crate) struct RunMaking<'m> {
+    pub(crate) flags: &'m flags::RunFlags,
+    pub(crate) plan: &'m Plan,
+    /// The name of the specification.
+    pub(crate) name: String,
+    /// What they are judged by.
+    pub(crate) base: Option<GateBase>,
+    /// What is known beforehand.
+    pub(crate) notes: Vec<Note>,
+    pub(crate) signals: RunSignals,
+    /// What an earlier process made of them.
+    pub(crate) before: Option<RunsBefore>,
 }
 
 /// Makes the runs of a specification that was read already. `kept` becomes the path of their directory.
@@ -46,102 +87,117 @@ pub(crate) fn run_specification(
         // Diagnosis needs the memory that sorting events returns to the system.
         stackline_live::keep_large_blocks_apart();
     }
-    // Installed before the directory is created: from then on a signal ends the runs properly, instead of killing the
-    // program.
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // Worlds may raise the first flag themselves to end a run; only a signal raises the second.
-    let signalled = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c([&interrupted, &signalled])?;
+    let signals = RunSignals::listen()?;
     let directory = open(flags, source, &plan)?;
     *kept = Some(directory.path().to_owned());
+    let assumed = assumed.into_iter();
+    let making = RunMaking {
+        flags,
+        plan: &plan,
+        name: source.name.clone(),
+        base,
+        notes: assumed
+            .map(|text| Note::new(Weight::Always, text))
+            .collect(),
+        signals,
+        before: None,
+    };
+    make_and_show(making, directory)
+}
+
+/// Makes the runs, which are kept in the directory, and shows their results.
+pub(crate) fn make_and_show(mut making: RunMaking<'_>, directory: RunDirectory) -> Result {
+    let RunMaking {
+        flags,
+        plan,
+        ref signals,
+        ..
+    } = making;
     let seeds = flags.seeds.as_ref().map_or(1, |Seeds(seeds)| {
         (seeds.end() - seeds.start()).saturating_add(1)
     });
     let mut writer = RunWriter::new(
-        &plan,
+        plan,
         directory,
-        Box::new(Bar::new(&plan, seeds)),
+        Box::new(Bar::new(plan, seeds)),
         stackline_analyze::interval_reached,
     );
-    let (failed, mut known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
+    let is_new = making.before.is_none();
+    if let Some(before) = making.before.take() {
+        writer = writer.going_on(before);
+    }
+    let (failed, mut known) = carry_out(
+        flags,
+        plan,
+        &signals.interrupted,
+        &signals.signalled,
+        &mut writer,
+    );
     if failed.is_some() || !known.given_up.is_empty() {
         // A killed agent leaves its settings in the kernel.
         clean::sweep();
     }
     // If the plan was refused before any run, there is nothing to keep.
-    let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
-    if writer.is_empty() && failed.as_ref().is_some_and(refused) {
+    let of_sweep = known.given_up.first().filter(|_| !is_over_all(&flags.text));
+    let first = failed.as_ref().or(of_sweep);
+    let refused = first.filter(|fault| matches!(fault.blame, Blame::Input | Blame::Environment));
+    if let Some(fault) = refused.filter(|_| is_new && writer.is_empty()) {
+        let fault = fault.clone();
         writer.remove();
-        return failed.map_or(Ok(Exit::Done), Err);
+        return Err(fault);
     }
-    let assumed = assumed.into_iter();
-    known
-        .notes
-        .splice(0..0, assumed.map(|text| Note::new(Weight::Always, text)));
-    let judging = RunJudging {
-        base,
-        name: source.name.clone(),
-    };
-    finish(flags, &plan, writer, (failed, known), &judging, &signalled)
-}
-
-/// What is needed to judge a run after it was made.
-struct RunJudging {
-    base: Option<GateBase>,
-    /// The name of the specification.
-    name: String,
+    known.notes.splice(0..0, std::mem::take(&mut making.notes));
+    finish(writer, failed, known, &making)
 }
 
 /// Closes the run's directory, shows the results and then diagnoses a traced run. Returns the error of the runs, if
 /// there was one.
 fn finish(
-    flags: &flags::RunFlags,
-    plan: &Plan,
     writer: RunWriter<'_>,
-    outcome: (Option<Error>, RunFindings),
-    judging: &RunJudging,
-    signalled: &AtomicBool,
+    failed: Option<Error>,
+    known: RunFindings,
+    making: &RunMaking<'_>,
 ) -> Result {
-    let (failed, known) = outcome;
-    let path = writer.path().display().to_string();
-    let failures = known.given_up.iter().chain(&failed);
-    let reasons: Vec<&str> = failures.map(|fault| fault.message.as_str()).collect();
-    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-    // Nothing at all was measured: then the first failure is that of the whole.
-    let first = known.given_up.first().cloned();
-    let failed = failed.or(first.filter(|_| writer.is_empty()));
-    let (records, unkept) = writer.finish(reason.is_none(), reason.as_deref());
-    let header = ReportHeader {
-        stackline: env!("CARGO_PKG_VERSION").into(),
-        run: path,
-        seed: plan.seed,
-        world: plan
-            .measurements
-            .first()
-            .map_or(World::Live, |measurement| measurement.world),
-        wake_up: known.wake_up,
-        complete: reason.is_none() && unkept.is_none(),
-        running: false,
-        reason: reason.or(unkept.as_ref().map(|error| error.message.clone())),
-    };
-    let mut notes = known.notes;
-    let has_failed = failed.is_some() || !known.given_up.is_empty();
+    let RunMaking {
+        flags,
+        plan,
+        signals,
+        ..
+    } = making;
+    let ClosedRun {
+        header,
+        records,
+        failed,
+        unkept,
+    } = ClosedRun::new(plan, writer, failed, &known);
+    let RunFindings {
+        mut notes,
+        given_up,
+        ..
+    } = known;
+    let has_failed = failed.is_some() || !given_up.is_empty();
     notes.extend(notes_of_records(flags, &header, has_failed, &records));
     // Diagnosis may take long, or need too much memory, so it follows the results.
-    let verdict = show(flags, plan, &records, (&header, judging), || {
+    let verdict = show(making, &records, &header, || {
         if !records.is_empty() {
-            notes.extend(diagnosed(flags, plan, &header.run, signalled));
+            notes.extend(diagnosed(flags, plan, &header.run, &signals.signalled));
         }
         notes
     })?;
     // The results were shown, and a signal prevented the diagnosis.
     let undiagnosed = || {
-        (flags.trace && signalled.load(Ordering::Relaxed))
+        (flags.trace && signals.signalled.load(Ordering::Relaxed))
             .then(|| already_shown(Blame::Interrupted))
     };
+    // The rows that are missing were named below the results. Of all stacks there are, some may fail.
+    let in_part = || {
+        (!given_up.is_empty() && !is_over_all(&flags.text))
+            .then(|| already_shown(Blame::Measurement))
+    };
     failed
-        .or(unkept.map(Error::from))
+        .or(unkept)
         .or_else(undiagnosed)
+        .or_else(in_part)
         .map_or(Ok(verdict), Err)
 }
 
@@ -159,10 +215,9 @@ fn notes_of_records(
         false => "some of the runs above could not be kept",
     };
     if !header.complete {
-        notes.push(Note::new(
-            Weight::Always,
-            format!("INCOMPLETE: {incomplete}"),
-        ));
+        let how = how_to_go_on(flags, header);
+        let text = format!("INCOMPLETE: {incomplete}{how}");
+        notes.push(Note::new(Weight::Always, text));
     }
     if flags.seeds.is_some() && header.complete && all_runs_equal(records) {
         let text =
@@ -170,6 +225,18 @@ fn notes_of_records(
         notes.push(Note::new(Weight::Always, text));
     }
     notes
+}
+
+/// How what is missing of a run is made; empty where nobody can go on with it.
+fn how_to_go_on(flags: &flags::RunFlags, header: &ReportHeader) -> String {
+    let name = Path::new(&header.run).file_name();
+    match name.filter(|_| !flags.trace) {
+        None => String::new(),
+        Some(name) => format!(
+            "; `stackline run --resume {}` makes what is missing",
+            name.to_string_lossy()
+        ),
+    }
 }
 
 /// Diagnoses a traced run and stores the findings in its directory. Returns the first finding as a note. Errors are
@@ -291,13 +358,13 @@ pub(crate) fn open(
         flags.sharing.access(),
     )?;
     directory.write_specification(&source.own_text())?;
-    directory.write_inputs(&inputs(flags, source)?)?;
+    directory.write_inputs(&inputs(flags, source, plan)?)?;
     directory.write_plan(plan)?;
     Ok(directory)
 }
 
 /// What the specification is given beside its text.
-fn inputs(flags: &flags::RunFlags, source: &SpecSource) -> Result<RunInputs> {
+fn inputs(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<RunInputs> {
     let text = &flags.text;
     Ok(RunInputs {
         over: text.over.clone(),
@@ -309,6 +376,8 @@ fn inputs(flags: &flags::RunFlags, source: &SpecSource) -> Result<RunInputs> {
             .seeds
             .as_ref()
             .map(|Seeds(seeds)| (*seeds.start(), *seeds.end())),
+        order: Some(order_of(flags, plan)).filter(|order| order.mixes(plan)),
+        check_determinism: flags.check_determinism,
         trace: flags.trace,
         interval_ns: interval(flags).map(|every| every.0),
         capture: flags.capture.clone(),
@@ -328,14 +397,12 @@ fn interval(flags: &flags::RunFlags) -> Option<stackline_core::time::Duration> {
     Some(stackline_core::time::Duration::from_seconds(seconds))
 }
 
-/// What is known besides the records.
-#[derive(Default)]
-pub(crate) struct RunFindings {
-    /// The cost of waking a thread, if it was measured.
-    pub(crate) wake_up: Option<WakeUp>,
-    /// Why measurements were given up, in the order of the plan.
-    pub(crate) given_up: Vec<Error>,
-    pub(crate) notes: Vec<Note>,
+/// The order in which the runs are made. With many seeds it is that of the text.
+fn order_of(flags: &flags::RunFlags, plan: &Plan) -> RunOrder {
+    match flags.seeds {
+        Some(_) => RunOrder::Declared,
+        None => flags.order.unwrap_or_else(|| RunOrder::usual(plan)),
+    }
 }
 
 /// Makes all runs. Returns the error, if there was one, and what is known.
@@ -365,27 +432,26 @@ pub(crate) fn carry_out(
         Ok(context) => make_runs(&context, writer),
         Err(fault) => return (Some(fault), RunFindings::default()),
     };
-    let mut notes: Vec<Note> = outcome
-        .tracing_cost
-        .map(|text| Note::new(Weight::Detail, text))
+    let mut notes: Vec<Note> = note_of_order(order_of(flags, plan), plan)
         .into_iter()
         .collect();
+    let cost = outcome
+        .tracing_cost
+        .map(|text| Note::new(Weight::Detail, text));
+    notes.extend(cost);
     notes.extend(
         outcome
             .notes
             .into_iter()
             .map(|text| Note::new(Weight::Always, text)),
     );
+    let given_up = outcome.given_up.iter();
+    notes.extend(given_up.map(|(index, error)| note_of_failure(plan, *index, error)));
     let given_up: Vec<Error> = outcome
         .given_up
         .into_iter()
         .map(|(_, error)| error)
         .collect();
-    notes.extend(given_up.iter().map(|error| {
-        let hint = error.hint.as_ref();
-        let hint = hint.map_or(String::new(), |hint| format!(" (hint: {hint})"));
-        Note::new(Weight::Always, format!("failed: {}{hint}", error.message))
-    }));
     if let Some((runs, digest)) = outcome
         .digest
         .filter(|_| flags.check_determinism && outcome.failed.is_none())
@@ -406,6 +472,19 @@ pub(crate) fn carry_out(
             notes,
         },
     )
+}
+
+/// Says which row of a sweep is missing, and why.
+fn note_of_failure(plan: &Plan, index: usize, error: &Error) -> Note {
+    let measurement = plan.measurements.get(index);
+    let swept = measurement.map_or_else(String::new, |measurement| {
+        describe_swept_values(&measurement.variables, &measurement.variable_units)
+    });
+    let colon = if swept.is_empty() { "" } else { ": " };
+    let hint = error.hint.as_ref();
+    let hint = hint.map_or(String::new(), |hint| format!(" (hint: {hint})"));
+    let text = format!("failed: {swept}{colon}{}{hint}", error.message);
+    Note::new(Weight::Always, text)
 }
 
 pub(crate) fn context<'p>(
@@ -430,25 +509,31 @@ pub(crate) fn context<'p>(
             trace: flags.trace,
             capture: flags.capture.clone(),
         },
-        keeps_going: is_over_all(&flags.text),
+        after_failure: if is_over_all(&flags.text) {
+            AfterFailure::GoOn
+        } else {
+            AfterFailure::GoOnInSweep
+        },
+        order: order_of(flags, plan),
         twice: flags.check_determinism,
     })
 }
 
 /// Shows the results, then the verdicts on them, and writes their reports. Returns the exit code of the verdicts.
 fn show(
-    flags: &flags::RunFlags,
-    plan: &Plan,
+    making: &RunMaking<'_>,
     records: &[RunRecord],
-    run: (&ReportHeader, &RunJudging),
+    header: &ReportHeader,
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result {
-    let (header, judging) = run;
+    let RunMaking {
+        flags, plan, base, ..
+    } = making;
     let mut summaries = stackline_analyze::summarise(plan, records);
     // A measurement that was not begun has no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
     // A run without a single record has nothing that could be judged by a baseline.
-    let base = judging.base.as_ref().filter(|_| !records.is_empty());
+    let base = base.as_ref().filter(|_| !records.is_empty());
     let judged = || RunVerdicts::judge(plan, &summaries, Path::new(&header.run), base);
     let verdicts = if flags.text.json {
         let verdicts = judged()?;
@@ -473,6 +558,8 @@ fn show(
     };
     let file = flags.text.spec.as_deref();
     let file = file.filter(|file| *file != Path::new("-"));
-    verdicts.report(&flags.reports, &judging.name, file)?;
+    verdicts.report(&flags.reports, &making.name, file)?;
+    let figure = stackline_report::headline_of(&summaries);
+    index_ended_run(Path::new(&header.run), figure);
     Ok(verdicts.exit())
 }

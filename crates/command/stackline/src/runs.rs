@@ -223,10 +223,7 @@ fn place(facts: &RunFacts) -> String {
 fn headline(path: &Path) -> Option<String> {
     let run = StoredRun::open(path).ok()?;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
-    summaries
-        .iter()
-        .filter(|summary| !summary.background)
-        .find_map(stackline_report::headline_figure)
+    stackline_report::headline_of(&summaries)
 }
 
 fn value(run: &KeptRun) -> serde_json::Value {
@@ -289,9 +286,7 @@ fn prune_by(flags: &RunsPrune) -> Result {
         tags: flags.tag.clone(),
     };
     let (root, now) = (runs_root(), SystemTime::now());
-    let mut list = RunList::open(&root, now, headline);
-    let runs = to_prune(&mut list, &rule, now);
-    list.store();
+    let runs = to_prune(&RunList::open(&root, now, headline), &rule, now);
     if flags.dry_run {
         let names = runs.iter().map(|run| format!("{}\n", run.name));
         output::print(&names.collect::<String>())?;

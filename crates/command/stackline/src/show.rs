@@ -7,8 +7,10 @@ use crate::flags::{Show, TableFlags};
 use crate::output;
 use crate::verdicts::RunVerdicts;
 use stackline_analyze::Summary;
+use stackline_core::plan::Plan;
+use stackline_core::run_schedule::RunOrder;
 use stackline_report::{Note, ReportHeader, TableOptions, Weight};
-use stackline_runs::StoredRun;
+use stackline_runs::{RunInputs, StoredRun};
 use std::io::stdout;
 
 /// Prints the results of a kept run.
@@ -30,11 +32,27 @@ pub(crate) fn show(flags: &Show) -> Result {
         .unwrap_or_else(|| "the run was killed".into());
     let incomplete =
         (!header.complete).then(|| Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
+    let inputs = RunInputs::read(&run.path).ok().flatten();
+    let order = inputs.and_then(|inputs| inputs.order).unwrap_or_default();
+    let order = note_of_order(order, &run.plan);
     present(&flags.shown, &header, &summaries, || {
-        incomplete.into_iter().collect()
+        incomplete.into_iter().chain(order).collect()
     })?;
     verdicts.print(flags.shown.csv)?;
     Ok(verdicts.exit())
+}
+
+/// Says that the runs were not made in the order of the text.
+pub(crate) fn note_of_order(order: RunOrder, plan: &Plan) -> Option<Note> {
+    let within = match order {
+        RunOrder::Sweeps => " within each sweep",
+        RunOrder::Declared | RunOrder::Random => "",
+    };
+    let seed = plan.seed;
+    let text = format!(
+        "the runs were made in random order{within}, drawn from seed {seed}; --order declared keeps that of the text"
+    );
+    order.mixes(plan).then(|| Note::new(Weight::Detail, text))
 }
 
 /// Prints results as a table with notes below, or as CSV. The results are printed before `notes` is called, since that

@@ -141,6 +141,10 @@ pub struct Measurement {
     pub text: String,
     /// The line of the specification it begins on, counted from 1.
     pub line: usize,
+    /// Which specification of the text it comes from: those with the same number are rows of one sweep. A plan in JSON
+    /// does not have it.
+    #[serde(skip)]
+    pub specification: usize,
     /// Names and values of the swept variables.
     pub variables: Vec<(String, f64)>,
     /// What these values are about, in the same order; empty where all are plain numbers.

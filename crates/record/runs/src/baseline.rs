@@ -157,8 +157,14 @@ fn round(value: f64) -> f64 {
 /// Properties of the machines of a run, by the names of their hosts: only those on which figures depend.
 #[must_use]
 pub fn machines_of(run: &StoredRun) -> BTreeMap<String, MachineFacts> {
+    machines_in(&run.environment)
+}
+
+/// The machines that the description of an environment names, by the names of their hosts.
+#[must_use]
+pub fn machines_in(environment: &Value) -> BTreeMap<String, MachineFacts> {
     let mut found = BTreeMap::new();
-    let worlds = run.environment.get("worlds").and_then(Value::as_object);
+    let worlds = environment.get("worlds").and_then(Value::as_object);
     for world in worlds.into_iter().flat_map(|worlds| worlds.values()) {
         let networks = world.get("networks").and_then(Value::as_object);
         let scenes = networks.into_iter().flat_map(|networks| networks.values());

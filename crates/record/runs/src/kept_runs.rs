@@ -4,6 +4,7 @@
 use crate::events::read_index;
 use crate::replace::replace_inside_with;
 use crate::run_directory_writer::is_being_written;
+use crate::run_index::forget_indexed_run;
 use crate::run_reader::{is_stamped, located, runs_root};
 use crate::{Error, RunStatus, files};
 use serde::{Deserialize, Serialize};
@@ -245,13 +246,18 @@ impl KeptRun {
     fn keep_words(&self, file: &str, words: &str) -> Result<(), Error> {
         files::must_be_own(&self.path)?;
         let path = self.path.join(file);
-        if !words.trim().is_empty() {
-            return replace_inside_with(&path, format!("{}\n", words.trim()).as_bytes());
-        }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::writing(&path, &error)),
-            _ => Ok(()),
-        }
+        let kept = if words.trim().is_empty() {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(Error::writing(&path, &error))
+                }
+                _ => Ok(()),
+            }
+        } else {
+            replace_inside_with(&path, format!("{}\n", words.trim()).as_bytes())
+        };
+        forget_indexed_run(&self.path);
+        kept
     }
 }
 

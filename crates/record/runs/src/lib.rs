@@ -8,9 +8,11 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`run_directory_writer`] | writing a run directory while a run goes on |
+//! | [`claimed_run`] | one whose process ended early, for another that goes on |
 //! | [`run_reader`] | reading one back, complete or not |
 //! | [`kept_runs`] | what is kept, notes and tags, and its removal |
 //! | [`run_list`] | the list of all kept runs, with an index that makes it fast |
+//! | [`run_index`] | that index, to which each run adds its line when it ends |
 //! | [`pruning`] | which runs a rule removes |
 //! | [`archive`] | a run as one file, and back |
 //! | [`probe_series`] | series of probes in bounded files |
@@ -29,6 +31,7 @@
 pub mod archive;
 pub mod baseline;
 mod checksums;
+pub mod claimed_run;
 pub mod error;
 pub mod events;
 mod files;
@@ -42,6 +45,7 @@ pub mod result_columns;
 pub mod results;
 pub mod results_digest;
 pub mod run_directory_writer;
+pub mod run_index;
 pub mod run_inputs;
 pub mod run_list;
 pub mod run_reader;
@@ -49,7 +53,10 @@ mod sha256;
 pub mod status;
 mod utc;
 
-pub use baseline::{Baseline, BaselineMeasurement, MachineFacts, machines_of, version_of};
+pub use baseline::{
+    Baseline, BaselineMeasurement, MachineFacts, machines_in, machines_of, version_of,
+};
+pub use claimed_run::{ClaimedRun, has_room};
 pub use error::Error;
 pub use events::events_path;
 pub use files::{RunFileAccess, create_within};

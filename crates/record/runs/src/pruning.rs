@@ -41,8 +41,8 @@ impl PruneRule {
 /// The runs that a rule removes, newest first. Runs that are being written, are damaged or have a note are never
 /// removed, and those with a tag only by a rule that names the tag.
 #[must_use]
-pub fn to_prune(list: &mut RunList, rule: &PruneRule, now: SystemTime) -> Vec<KeptRun> {
-    let concerned = (0..list.len()).filter_map(|at| list.run(at));
+pub fn to_prune(list: &RunList, rule: &PruneRule, now: SystemTime) -> Vec<KeptRun> {
+    let concerned = (0..list.len()).filter_map(|at| list.run_without_headline(at));
     let mut sum = 0_u64;
     let mut pruned = Vec::new();
     for (at, run) in concerned.filter(|run| rule.concerns(run)).enumerate() {

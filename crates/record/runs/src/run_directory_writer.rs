@@ -59,6 +59,21 @@ impl RunDirectory {
         })
     }
 
+    /// A directory that exists and is written further.
+    pub(crate) const fn reopened(
+        path: PathBuf,
+        status: RunStatus,
+        journal: File,
+        plan: Plan,
+    ) -> Self {
+        Self {
+            path,
+            status,
+            journal,
+            plan: Some(plan),
+        }
+    }
+
     /// The directory's path.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -4,6 +4,7 @@ use crate::replace::replace_inside_with;
 use crate::{Error, files};
 use serde::{Deserialize, Serialize};
 use stackline_core::plan::World;
+use stackline_core::run_schedule::RunOrder;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +30,12 @@ pub struct RunInputs {
     /// First and last seed, where every run was made with each (`--seeds`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<(u64, u64)>,
+    /// The order in which the runs are made; absent where it is that of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<RunOrder>,
+    /// Whether each run is made twice (`--check-determinism`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub check_determinism: bool,
     /// Whether events were kept (`--trace`).
     pub trace: bool,
     /// The length of the intervals whose sums were kept, ns (`--interval`).

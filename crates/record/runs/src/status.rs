@@ -57,6 +57,11 @@ impl RunStatus {
         }
     }
 
+    /// The state in which a run goes on that was not complete.
+    pub(crate) fn begin_again(&mut self) {
+        *self = Self::started(std::mem::take(&mut self.started));
+    }
+
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(files::STATUS);
         let text =

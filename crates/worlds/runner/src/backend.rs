@@ -4,9 +4,9 @@ use crate::recording::Traces;
 use crate::tracing::Tracing;
 use serde_json::Value;
 use stackline_core::error::Error;
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Measurement, Plan};
 use stackline_core::run_record::{NetworkRecord, RunRecord, WakeUp};
-use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::run_schedule::{RunOrder, ScheduledRun};
 use stackline_core::time::Duration;
 use stackline_live::launch::Launcher;
 use std::sync::Arc;
@@ -55,6 +55,31 @@ pub(crate) trait Backend {
     }
 }
 
+/// What becomes of the other measurements when a run of one fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// All runs end.
+    #[default]
+    Stop,
+    /// The other rows of the same sweep go on: another value, stack or network may do what this one cannot. A failure of a
+    /// specification that has one row alone ends all runs.
+    GoOnInSweep,
+    /// All others go on.
+    GoOn,
+}
+
+impl AfterFailure {
+    /// Whether others go on after a run of this measurement failed.
+    pub(crate) fn goes_on(self, plan: &Plan, failed: &Measurement) -> bool {
+        let same = |other: &&Measurement| other.specification == failed.specification;
+        match self {
+            Self::Stop => false,
+            Self::GoOnInSweep => plan.measurements.iter().filter(same).nth(1).is_some(),
+            Self::GoOn => true,
+        }
+    }
+}
+
 /// What is needed to make the runs of a plan.
 #[derive(Debug)]
 pub struct RunContext<'p> {
@@ -68,8 +93,10 @@ pub struct RunContext<'p> {
     pub signalled: &'p Arc<AtomicBool>,
     /// What is recorded, and the run directory.
     pub traces: Traces,
-    /// Go on with the next measurement when a run fails.
-    pub keeps_going: bool,
+    /// What becomes of the other measurements when a run fails.
+    pub after_failure: AfterFailure,
+    /// In which order the runs are made.
+    pub order: RunOrder,
     /// Make every simulated run twice; an error if the two differ.
     pub twice: bool,
 }

@@ -16,6 +16,7 @@
 //! | `backend` | what a world does for a run |
 //! | `worlds` | the three worlds |
 //! | `run_writer` | what a run yields, kept as it comes |
+//! | `runs_before` | what an earlier process made of a run |
 //! | `tracing` | which events belong to which run |
 //! | `recording` | which runs are recorded, and where |
 //! | `network_tap` | what happens in a network, as events and packets |
@@ -31,15 +32,17 @@ mod recording;
 mod run_sequence;
 mod run_writer;
 pub mod running_networks;
+mod runs_before;
 mod runs_of_seeds;
 pub mod spec_source;
 mod tracing;
 mod worlds;
 
-pub use backend::RunContext;
+pub use backend::{AfterFailure, RunContext};
 pub use paired_runs::{PairedSide, PairsOutcome, make_pairs};
 pub use recording::Traces;
 pub use run_sequence::{RunsOutcome, make_runs};
 pub use run_writer::{RunProgress, RunWriter, StopRule};
+pub use runs_before::RunsBefore;
 pub use runs_of_seeds::{make_runs_of_seeds, simulate, simulate_within};
 pub use worlds::{record_all, recorders};

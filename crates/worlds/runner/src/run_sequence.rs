@@ -48,7 +48,8 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOu
     {
         writer.environment(worlds.environment(true));
     }
-    let notes = worlds.notes();
+    let mut notes = worlds.notes();
+    notes.extend(writer.differences());
     RunsOutcome {
         failed,
         given_up,

@@ -1,11 +1,14 @@
 //! Writes the records of runs into the run directory as they come, reports progress, and decides whether a measurement
 //! that repeats `until` an interval has enough runs.
 
+use crate::runs_before::{RunsBefore, with_earlier};
 use serde_json::{Map, Value, json};
 use stackline_core::plan::{Measurement, Plan, Warmup, World};
 use stackline_core::run_record::RunRecord;
 use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::time::Duration;
 use stackline_runs::RunDirectory;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Up to this many runs the interval is computed after each run; beyond, only half as many times while the number of
@@ -18,6 +21,10 @@ pub trait RunProgress {
     fn begin(&mut self, scheduled: &ScheduledRun<'_>);
     /// A counted run (no warm-up) is done.
     fn advance(&mut self);
+    /// A counted run of that measurement is done already: an earlier process made it.
+    fn taken_over(&mut self, _measurement: usize) {
+        self.advance();
+    }
     /// Something went wrong that does not end the runs.
     fn warn(&mut self, words: &str);
     /// All runs are made, or will not be.
@@ -26,7 +33,7 @@ pub trait RunProgress {
 
 /// Decides whether the runs of a measurement that repeats `until` an interval are enough. It is passed in because this
 /// crate has no statistics.
-pub type StopRule = fn(&Measurement, &[RunRecord]) -> bool;
+pub type StopRule = fn(&Measurement, &[&RunRecord]) -> bool;
 
 /// Writes one run directory, or keeps the records in memory alone.
 pub struct RunWriter<'p> {
@@ -34,6 +41,12 @@ pub struct RunWriter<'p> {
     /// `None` where nothing is written.
     directory: Option<RunDirectory>,
     records: Vec<RunRecord>,
+    /// By measurement that repeats `until` an interval: the places of its records.
+    repeated: BTreeMap<usize, Vec<usize>>,
+    /// What an earlier process made of the run.
+    before: Option<RunsBefore>,
+    /// What is known of the worlds, as it was last written.
+    known: Value,
     progress: Box<dyn RunProgress>,
     /// Decides when a measurement with `until` has enough runs.
     enough: StopRule,
@@ -63,9 +76,62 @@ impl<'p> RunWriter<'p> {
             plan,
             directory: None,
             records: Vec::new(),
+            repeated: BTreeMap::new(),
+            before: None,
+            known: Value::Null,
             progress,
             enough,
             trouble: None,
+        }
+    }
+
+    /// The same writer for a run of which an earlier process made a part.
+    #[must_use]
+    pub fn going_on(mut self, before: RunsBefore) -> Self {
+        if before.seeds() > 0 {
+            self.remember(before.kept());
+        }
+        self.before = Some(before);
+        self
+    }
+
+    /// How many seeds an earlier process has done.
+    pub(crate) fn seeds_before(&self) -> u64 {
+        self.before.as_ref().map_or(0, RunsBefore::seeds)
+    }
+
+    /// Takes over a run that an earlier process made. Returns a time that stands for what it took; `None` where the run has to be
+    /// made.
+    pub(crate) fn take_over(&mut self, scheduled: &ScheduledRun<'_>) -> Option<Duration> {
+        let (records, took) = self.before.as_mut()?.take(scheduled)?;
+        self.remember(&records);
+        Some(took)
+    }
+
+    /// In what version and machines differ from those of an earlier process.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        let before = self.before.as_ref();
+        before.map_or_else(Vec::new, |before| before.differences(&self.known))
+    }
+
+    /// Adds records that are written already.
+    fn remember(&mut self, records: &[RunRecord]) {
+        for record in records {
+            if record.part == 0 && !record.warmup {
+                self.progress.taken_over(record.measurement);
+            }
+        }
+        self.add(records);
+    }
+
+    fn add(&mut self, records: &[RunRecord]) {
+        for record in records {
+            let plan = self.plan.measurements.get(record.measurement);
+            if plan.is_some_and(|plan| plan.until.is_some()) {
+                let places = self.repeated.entry(record.measurement).or_default();
+                places.push(self.records.len());
+            }
+            self.records.push(record.clone());
         }
     }
 
@@ -79,6 +145,8 @@ impl<'p> RunWriter<'p> {
             .map(|(world, known)| (world.to_string(), known))
             .collect();
         let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
+        let environment = with_earlier(environment, self.before.as_ref());
+        self.known = environment.clone();
         if let Err(error) = directory.write_environment(&environment) {
             self.unkept(error);
         }
@@ -105,8 +173,9 @@ impl<'p> RunWriter<'p> {
 
     /// Whether no run was done.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.records.is_empty()
+    pub fn is_empty(&self) -> bool {
+        let kept_before = self.before.as_ref().map_or(0, |before| before.kept().len());
+        self.records.is_empty() && kept_before == 0
     }
 
     /// Removes the run directory: no run was done, and none will be.
@@ -130,6 +199,8 @@ impl<'p> RunWriter<'p> {
         reason: Option<&str>,
     ) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
         self.progress.finish();
+        self.records
+            .extend(self.before.take().into_iter().flat_map(RunsBefore::rest));
         let reason = reason.or(self.trouble.as_ref().map(|error| &error.message[..]));
         let complete = complete && self.trouble.is_none();
         let closed = self
@@ -162,22 +233,23 @@ impl<'p> RunWriter<'p> {
             unkept.extend(appended.filter_map(Result::err));
         }
         unkept.into_iter().for_each(|error| self.unkept(error));
-        self.records.extend_from_slice(records);
+        self.add(records);
         if records.iter().any(|record| !record.warmup) {
             self.progress.advance();
         }
     }
 
-    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest measurement, so its
-    /// records are the last.
+    /// Whether a measurement that repeats `until` an interval has enough runs.
     pub(crate) fn enough(&self, measurement: usize) -> bool {
-        self.plan.measurements.get(measurement).is_none_or(|plan| {
-            let others = self
-                .records
-                .iter()
-                .rposition(|record| record.measurement != measurement);
-            let records = &self.records[others.map_or(0, |last| last + 1)..];
-            is_look(records.len() / plan.parts.len().max(1)) && (self.enough)(plan, records)
+        let plan = self.plan.measurements.get(measurement);
+        plan.filter(|plan| plan.until.is_some()).is_none_or(|plan| {
+            let places = self.repeated.get(&measurement);
+            let places = places.map_or(&[][..], Vec::as_slice);
+            let records = || -> Vec<&RunRecord> {
+                let records = places.iter().filter_map(|at| self.records.get(*at));
+                records.collect()
+            };
+            is_look(places.len() / plan.parts.len().max(1)) && (self.enough)(plan, &records())
         })
     }
 }

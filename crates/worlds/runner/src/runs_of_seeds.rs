@@ -7,7 +7,7 @@ use crate::worlds::simulated::{network_of, run_output, scene};
 use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::PlanSchedule;
+use stackline_core::run_schedule::{PlanSchedule, RunOrder};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -24,7 +24,7 @@ struct SeedRuns {
 }
 
 /// Makes all runs under all seeds and hands them to the writer in the order of the seeds. Run numbers continue from
-/// seed to seed.
+/// seed to seed. Seeds that an earlier process has done are left out.
 ///
 /// # Errors
 /// The first [`Error`] in the order of the seeds.
@@ -34,8 +34,12 @@ pub fn make_runs_of_seeds(
     interrupted: &AtomicBool,
     writer: &mut RunWriter<'_>,
 ) -> Result<(), Error> {
-    let first = *seeds.start();
-    of_seeds(plan, seeds, u64::MAX, interrupted, |seed, made| {
+    let (first, last) = (*seeds.start(), *seeds.end());
+    let next = first.checked_add(writer.seeds_before());
+    let Some(next) = next.filter(|next| *next <= last) else {
+        return Ok(());
+    };
+    of_seeds(plan, next..=last, u64::MAX, interrupted, |seed, made| {
         keep(seed - first, made.records, writer)
     })
 }
@@ -145,7 +149,7 @@ fn in_order(
 
 /// Makes all runs of one seed.
 fn one_seed(plan: &Plan, seed: u64, most_events: u64, interrupted: &AtomicBool) -> Yield {
-    let mut schedule = PlanSchedule::new(plan, seed);
+    let mut schedule = PlanSchedule::new(plan, seed, RunOrder::Declared);
     let (mut all, mut events) = (Vec::new(), 0_u64);
     while let Some(scheduled) = schedule.next(|_| true) {
         let network = network_of(plan, &scheduled)?;

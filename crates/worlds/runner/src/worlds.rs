@@ -76,7 +76,8 @@ impl<'p> Worlds<'p> {
         })
     }
 
-    /// Makes all runs and hands each to the writer. If the context keeps going, a measurement whose run fails goes to `given_up`, by index.
+    /// Makes all runs that no earlier process made and hands each to the writer. A measurement whose run fails while others go on
+    /// goes to `given_up`, by index.
     ///
     /// # Errors
     /// The first [`Error`]; runs made before it have been kept.
@@ -87,14 +88,18 @@ impl<'p> Worlds<'p> {
         given_up: &mut Vec<(usize, Error)>,
     ) -> Result<(), Error> {
         let mut broken = None;
-        let mut schedule = PlanSchedule::new(self.plan, self.plan.seed);
+        let mut schedule = PlanSchedule::new(self.plan, self.plan.seed, context.order);
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
+            if let Some(took) = writer.take_over(&scheduled) {
+                schedule.record_time(took);
+                continue;
+            }
             if let Some(world) = broken.take() {
                 self.reopen(context, world)?;
             }
             let made = self.make_run(&scheduled, writer)?;
             let output = match made.output {
-                Err(fault) if context.keeps_going && fault.blame != Blame::Interrupted => {
+                Err(fault) if goes_on(context, &scheduled, &fault) => {
                     given_up.push((scheduled.index, fault));
                     schedule.give_up();
                     broken = Some(scheduled.measurement.world);
@@ -218,4 +223,14 @@ impl<'p> Worlds<'p> {
         let live = self.live.as_ref().and_then(Backend::wake_up);
         live.or_else(|| self.emulated.as_ref().and_then(Backend::wake_up))
     }
+}
+
+/// Whether the other measurements go on after a run failed. On a full disk none could be recorded either.
+fn goes_on(context: &RunContext<'_>, failed: &ScheduledRun<'_>, fault: &Error) -> bool {
+    let records = context.traces.trace || !context.traces.capture.is_empty();
+    fault.blame != Blame::Interrupted
+        && context
+            .after_failure
+            .goes_on(context.plan, failed.measurement)
+        && !(records && !stackline_runs::has_room(&context.traces.directory))
 }

@@ -6,8 +6,10 @@ use common::{Making, make, plan_of, writer};
 use stackline_core::error::Blame;
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::RunOrder;
 use stackline_core::time::Duration;
-use stackline_runner::{make_runs_of_seeds, simulate, simulate_within};
+use stackline_runner::{AfterFailure, RunsBefore, make_runs_of_seeds, simulate, simulate_within};
+use stackline_runs::StoredRun;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,7 +78,7 @@ fn a_measurement_is_repeated_until_its_own_runs_are_enough() {
         &calls("1"),
     ]
     .concat();
-    let rule = |measurement: &Measurement, records: &[RunRecord]| {
+    let rule = |measurement: &Measurement, records: &[&RunRecord]| {
         let runs = records.iter().map(|record| record.run).collect();
         SHOWN.with_borrow_mut(|shown| shown.push((measurement.line, runs)));
         records.len() == 4
@@ -101,7 +103,7 @@ fn a_measurement_is_repeated_until_its_own_runs_are_enough() {
 #[test]
 fn it_is_given_up_after_its_most_runs_and_looked_at_ever_less_often() {
     let text = [NETWORK, &calls("1 until 2% at most 600")].concat();
-    let rule = |_: &Measurement, records: &[RunRecord]| {
+    let rule = |_: &Measurement, records: &[&RunRecord]| {
         SHOWN.with_borrow_mut(|shown| shown.push((0, vec![records.len() as u32])));
         false
     };
@@ -166,7 +168,7 @@ fn a_measurement_that_fails_ends_no_other_where_the_runs_keep_going() {
     let stuck = "2 from a to b stuck 100 over udp across lossy in simulated;\n";
     let text = [NETWORK, STUCK, &calls("1"), stuck, &calls("2")].concat();
     let making = Making {
-        keeps_going: true,
+        after_failure: AfterFailure::GoOn,
         ..Making::default()
     };
     let made = make(&plan_of(&text), &making);
@@ -295,4 +297,118 @@ fn a_warm_up_by_time_counts_the_time_of_its_world() {
     assert!((1..=3).contains(&warm.len()), "{}", warm.len());
     let all_but_last: u64 = warm[1..].iter().map(|record| record.elapsed_ns).sum();
     assert!(all_but_last < Duration::from_seconds(0.025).0);
+}
+
+#[test]
+fn what_was_made_before_is_taken_over_and_the_records_are_those_of_one_sequence() {
+    let text = [
+        NETWORK,
+        &calls("3 warmup 100 ms"),
+        &calls("2 warmup 1 until 2% at most 50"),
+        &calls("4"),
+    ];
+    let plan = plan_of(&text.concat());
+    for order in [RunOrder::Declared, RunOrder::Random] {
+        let making = |before| Making {
+            enough: |_, records| records.len() == 6,
+            order,
+            before,
+            ..Making::default()
+        };
+        let whole = make(&plan, &making(None));
+        let warm = |record: &&RunRecord| record.measurement == 0 && record.warmup;
+        assert!(whole.records.iter().filter(warm).count() > 1);
+        let stored = whole.stored();
+        for kept in 0..=whole.records.len() {
+            let mut part = stored.clone();
+            part.records.truncate(kept);
+            let before = RunsBefore::new(&part);
+            let done = before.kept().len();
+            let resumed = make(&plan, &making(Some(before)));
+            assert_eq!(resumed.records, whole.records, "{kept} kept");
+            let made = resumed.outcome.digest.map(|(runs, _)| runs).unwrap();
+            assert_eq!(made as usize, whole.records.len() - done, "{kept} kept");
+        }
+    }
+}
+
+#[test]
+fn a_run_of_which_not_all_parts_were_kept_is_made_again() {
+    let part = "from a to b rr 100*5 over tcp";
+    let text = format!("{NETWORK} 2 parallel across n in simulated: {part} | {part};");
+    let plan = plan_of(&text);
+    let whole = make(&plan, &Making::default());
+    assert_eq!(whole.records.len(), 4);
+    let mut cut = whole.stored();
+    cut.records.truncate(3);
+    let before = RunsBefore::new(&cut);
+    assert_eq!(before.kept().len(), 2);
+    let making = Making {
+        before: Some(before),
+        ..Making::default()
+    };
+    assert_eq!(make(&plan, &making).records, whole.records);
+}
+
+#[test]
+fn a_failure_before_anything_is_taken_over_loses_nothing() {
+    // No agent can be started.
+    let plan = plan_of("2 rr 32*5; 2 rr 32*6");
+    let record = |measurement, run| RunRecord {
+        measurement,
+        run,
+        ..RunRecord::default()
+    };
+    let records = vec![record(1, 0), record(0, 0)];
+    let root = tempfile::tempdir().unwrap();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (stored, _) = writer(&plan, &root, &Making::default(), &interrupted);
+    let path = stored.path().to_owned();
+    stored.finish(false, None);
+    let mut stored = StoredRun::open(&path).unwrap();
+    stored.records = records.clone();
+    let making = Making {
+        before: Some(RunsBefore::new(&stored)),
+        ..Making::default()
+    };
+    let made = make(&plan, &making);
+    assert!(made.outcome.failed.is_some());
+    assert_eq!(made.stored().records.len(), records.len());
+}
+
+#[test]
+fn in_random_order_the_records_are_the_same_and_a_row_that_fails_ends_no_other_of_its_sweep() {
+    let text = [
+        NETWORK,
+        &calls("5")
+            .replace("100*5", "N*5")
+            .replace(";", "; N = 1, 2, 3;"),
+    ];
+    let plan = plan_of(&text.concat());
+    let records = |order| {
+        let making = Making {
+            order,
+            ..Making::default()
+        };
+        make(&plan, &making).records
+    };
+    let mut drawn = records(RunOrder::Random);
+    let declared = records(RunOrder::Declared);
+    assert_ne!(drawn, declared);
+    assert_eq!(drawn, records(RunOrder::Sweeps), "it is one sweep");
+    drawn.sort_by_key(|record| (record.measurement, record.run));
+    assert_eq!(drawn, declared);
+
+    let stuck = "2 from a to b stuck 100 over udp, tcp across lossy in simulated;\n";
+    let text = [NETWORK, STUCK, stuck, &calls("1")].concat();
+    let making = |after_failure| Making {
+        after_failure,
+        ..Making::default()
+    };
+    let made = make(&plan_of(&text), &making(AfterFailure::GoOnInSweep));
+    let given_up: Vec<usize> = made.outcome.given_up.iter().map(|one| one.0).collect();
+    assert_eq!((given_up, made.records.len()), (vec![0], 3));
+    let alone = [NETWORK, STUCK, &stuck.replace(", tcp", ""), &calls("1")].concat();
+    let made = make(&plan_of(&alone), &making(AfterFailure::GoOnInSweep));
+    assert!(made.outcome.failed.is_some() && made.records.is_empty());
 }

@@ -145,7 +145,7 @@ impl GateRuleFlags {
 }
 
 /// Reports for continuous integration.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct CiFlags {
     /// Write each verdict to a file as JUnit XML
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,7 @@ use stackline_report::Percentile;
 use std::path::PathBuf;
 
 /// How results are shown: as a table or as CSV.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TableFlags {
     /// Print CSV on stdout
     #[arg(long, conflicts_with = "json")]
@@ -13,7 +13,7 @@ pub(crate) struct TableFlags {
     /// Notes below the table: three, or all
     #[arg(long, value_name = "few|all", hide_possible_values = true, default_value = "few", conflicts_with_all = ["json", "csv"])]
     pub(crate) notes: NotesFlag,
-    /// Percentiles of times to show, such as median,95,p99.99,max
+    /// Percentiles of times to show, as median,95,p99.99
     #[arg(long, value_name = "P,...", value_delimiter = ',', value_parser = percentile)]
     pub(crate) percentiles: Vec<Percentile>,
 }

@@ -10,9 +10,10 @@ use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
 use stackline_analyze::probed::{probed_measurement, probed_rows};
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::RunRecord;
+use stackline_core::run_schedule::RunOrder;
 use stackline_exchange::otlp;
 use stackline_live::launch::Launcher;
-use stackline_runner::{RunContext, RunWriter, RunsOutcome, Traces, make_runs};
+use stackline_runner::{AfterFailure, RunContext, RunWriter, RunsOutcome, Traces, make_runs};
 use stackline_runs::probe_series::ProbeRecord;
 use stackline_runs::{RunDirectory, RunFileAccess};
 use stackline_whatif::unattended_runs::QuietProgress;
@@ -168,7 +169,8 @@ impl Prober<'_> {
                 trace: path.is_some(),
                 capture: Vec::new(),
             },
-            keeps_going: true,
+            after_failure: AfterFailure::GoOn,
+            order: RunOrder::Declared,
             twice: false,
         };
         let progress = Box::new(QuietProgress(|words| output::say(&words)));

@@ -3,14 +3,17 @@
 use super::prepared::SessionRefusal;
 use super::waiting::CancelFlags;
 use crate::clean;
+use crate::closed_run::ClosedRun;
 use crate::exit::{Blame, Error};
 use crate::flags::{RunFlags, percentile};
 use crate::run;
 use serde_json::Value;
-use stackline_core::plan::{Plan, World};
+use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
 use stackline_report::{Percentile, ReportHeader};
 use stackline_runner::{RunProgress, RunWriter};
+use stackline_runs::run_index::index_ended_run;
+use std::path::Path;
 
 /// What came of a request: its result, as `--json` prints it, and notes.
 #[derive(Debug)]
@@ -52,36 +55,25 @@ pub(super) fn made(
         clean::sweep();
     }
     let is_kept = !writer.path().as_os_str().is_empty();
-    let path = writer.path().display().to_string();
     let is_over = |fault: &Error| fault.blame != Blame::Measurement;
     if writer.is_empty() && failed.as_ref().is_some_and(is_over) {
         // Nothing was measured: nothing stays.
         writer.remove();
         return Err(failed.unwrap_or_else(Error::interrupted).into());
     }
-    let failures: Vec<&Error> = known.given_up.iter().chain(&failed).collect();
-    let reasons: Vec<&str> = failures.iter().map(|fault| &fault.message[..]).collect();
-    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-    let first = known.given_up.first().cloned();
-    let failed = failed.or(first.filter(|_| writer.is_empty()));
-    let (records, unkept) = writer.finish(reason.is_none(), reason.as_deref());
-    let header = ReportHeader {
-        stackline: env!("CARGO_PKG_VERSION").into(),
-        run: path,
-        seed: plan.seed,
-        world: plan.measurements.first().map_or(World::Live, |m| m.world),
-        wake_up: known.wake_up,
-        complete: reason.is_none() && unkept.is_none(),
-        running: false,
-        reason: reason.or(unkept.as_ref().map(|error| error.message.clone())),
-    };
+    let ClosedRun {
+        header,
+        records,
+        failed,
+        unkept,
+    } = ClosedRun::new(plan, writer, failed, &known);
     notes.extend(known.notes.into_iter().map(|note| note.text));
     if is_kept && !records.is_empty() {
         let found = run::diagnosed(flags, plan, &header.run, &cancel.signalled);
         notes.extend(found.into_iter().map(|note| note.text));
     }
     let result = summarised(flags, plan, &records, &header);
-    match failed.or(unkept.map(Error::from)) {
+    match failed.or(unkept) {
         None => Ok(SessionResult { result, notes }),
         Some(error) => {
             let mut refusal = SessionRefusal::from(error);
@@ -104,6 +96,9 @@ fn summarised(
     let mut json = stackline_report::json(header, &summaries, &flags.shown.percentiles);
     if header.run.is_empty() {
         json["run"] = Value::Null;
+    } else {
+        let figure = stackline_report::headline_of(&summaries);
+        index_ended_run(Path::new(&header.run), figure);
     }
     json
 }

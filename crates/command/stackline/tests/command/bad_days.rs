@@ -114,7 +114,7 @@ fn with_full_directory(place: &Place, script: &str) -> Finished {
 }
 
 /// A directory `full` on a file system of its own of that size.
-fn with_small_directory(place: &Place, size: &str, script: &str) -> Finished {
+pub(crate) fn with_small_directory(place: &Place, size: &str, script: &str) -> Finished {
     let full = place.path("full");
     fs::create_dir_all(&full).unwrap();
     let script = format!("mount -t tmpfs -o size={size} full full && {{ {script}; }}");

@@ -96,6 +96,7 @@ mod shown;
 mod simulated;
 mod spims;
 mod ssh;
+mod sweeps;
 mod terminal;
 mod together;
 mod trace;

@@ -143,6 +143,7 @@ fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
     Measurement {
         text: "a measurement".into(),
         line: 1,
+        specification: 0,
         variables: vec![],
         variable_units: vec![],
         runs: 1,

@@ -278,7 +278,7 @@ impl Checker<'_> {
             .map(|(offer, stack)| stack.map(|stack| (offer, stack)))
             .collect();
         let Some(stacks) = chosen else { return false };
-        if let Some((measurement, parts)) = self.measurement(
+        if let Some((mut measurement, parts)) = self.measurement(
             specification,
             &SweepCombination {
                 bindings,
@@ -287,6 +287,7 @@ impl Checker<'_> {
                 units: &design.units,
             },
         ) {
+            measurement.specification = item;
             self.plan.measurements.push(measurement);
             self.origins.push(MeasurementOrigin { item, parts });
         }
@@ -400,6 +401,7 @@ impl Checker<'_> {
         let measurement = Measurement {
             text,
             line: specification.line,
+            specification: 0,
             variables: chosen.bindings.0.to_vec(),
             variable_units: chosen.units.to_vec(),
             runs,

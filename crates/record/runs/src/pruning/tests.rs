@@ -22,7 +22,7 @@ fn nothing(_: &Path) -> Option<String> {
 
 fn chosen(root: &Path, rule: &PruneRule) -> Vec<KeptRun> {
     let now = SystemTime::now();
-    to_prune(&mut RunList::open(root, now, nothing), rule, now)
+    to_prune(&RunList::open(root, now, nothing), rule, now)
 }
 
 fn names(runs: &[KeptRun]) -> Vec<&str> {

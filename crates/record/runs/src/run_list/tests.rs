@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::kept_runs::RunState;
-use crate::{RunDirectory, RunFileAccess};
+use crate::run_index::{INDEX, index_ended_run};
+use crate::{RunDirectory, RunFileAccess, files};
+use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -58,6 +60,43 @@ fn a_run_is_read_once_and_again_when_it_changed() {
     assert_eq!(listed(0).len(), WORTH_INDEXING - 1);
     fs::write(root.path().join(INDEX), "neither a header\nnor a run").unwrap();
     assert_eq!(listed(WORTH_INDEXING - 1).len(), WORTH_INDEXING - 1);
+}
+
+#[test]
+fn a_run_that_ended_is_listed_without_being_opened() {
+    fn opened(path: &Path) -> Option<String> {
+        panic!("{} was opened", path.display())
+    }
+    let root = tempfile::tempdir().unwrap();
+    for at in 0..WORTH_INDEXING as u64 + 5 {
+        let run = made(root.path(), "a", at);
+        index_ended_run(&run, Some(format!("{at}.0 ms")));
+    }
+    let index = fs::read_to_string(root.path().join(INDEX)).unwrap();
+    assert_eq!(
+        index.lines().count(),
+        1 + 6,
+        "a header, and those since there are many"
+    );
+    let mut list = RunList::open(root.path(), SystemTime::now(), opened);
+    let newest = list.run(0).unwrap();
+    assert_eq!(newest.facts.headline.as_deref(), Some("68.0 ms"));
+    assert!(newest.bytes > 0);
+    newest.keep_note("at once").unwrap();
+    let list = RunList::open(root.path(), SystemTime::now(), opened);
+    let noted = list.run_without_headline(0).unwrap();
+    assert_eq!(noted.facts.note.as_deref(), Some("at once"));
+    assert_eq!(noted.facts.headline, None, "its line is void");
+}
+
+#[test]
+fn an_unfinished_run_is_not_indexed() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join(INDEX), "").unwrap();
+    let running = RunDirectory::create(root.path(), "a", UNIX_EPOCH, RunFileAccess::Private);
+    let running = running.unwrap();
+    index_ended_run(running.path(), None);
+    assert_eq!(fs::read(root.path().join(INDEX)).unwrap(), b"");
 }
 
 #[test]

@@ -7,11 +7,12 @@
 
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::ScheduledRun;
+use stackline_core::run_schedule::{RunOrder, ScheduledRun};
 use stackline_live::launch::Launcher;
 use stackline_runner::spec_source::SpecSource;
 use stackline_runner::{
-    RunContext, RunProgress, RunWriter, RunsOutcome, StopRule, Traces, make_runs,
+    AfterFailure, RunContext, RunProgress, RunWriter, RunsBefore, RunsOutcome, StopRule, Traces,
+    make_runs,
 };
 use stackline_runs::{RunDirectory, RunFileAccess, StoredRun};
 use stackline_spec::Overrides;
@@ -80,7 +81,10 @@ impl Made {
 pub(crate) struct Making {
     pub(crate) enough: StopRule,
     pub(crate) interrupt_after: Option<usize>,
-    pub(crate) keeps_going: bool,
+    pub(crate) after_failure: AfterFailure,
+    pub(crate) order: RunOrder,
+    /// What an earlier process made.
+    pub(crate) before: Option<RunsBefore>,
     pub(crate) twice: bool,
     pub(crate) trace: bool,
 }
@@ -90,7 +94,9 @@ impl Default for Making {
         Self {
             enough: |_, _| panic!("nothing is repeated until an interval"),
             interrupt_after: None,
-            keeps_going: false,
+            after_failure: AfterFailure::Stop,
+            order: RunOrder::Declared,
+            before: None,
             twice: false,
             trace: false,
         }
@@ -125,6 +131,9 @@ pub(crate) fn make(plan: &Plan, making: &Making) -> Made {
     let root = tempfile::tempdir().unwrap();
     let interrupted = Arc::new(AtomicBool::new(false));
     let (mut writer, journal) = writer(plan, &root, making, &interrupted);
+    if let Some(before) = &making.before {
+        writer = writer.going_on(before.clone());
+    }
     let path = writer.path().to_owned();
     let context = RunContext {
         plan,
@@ -136,7 +145,8 @@ pub(crate) fn make(plan: &Plan, making: &Making) -> Made {
             trace: making.trace,
             ..Traces::default()
         },
-        keeps_going: making.keeps_going,
+        after_failure: making.after_failure,
+        order: making.order,
         twice: making.twice,
     };
     let outcome = make_runs(&context, &mut writer);

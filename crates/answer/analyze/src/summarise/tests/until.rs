@@ -4,6 +4,11 @@ use super::*;
 use crate::{half_width_share, interval_reached};
 use stackline_core::plan::StoppingCriterion;
 
+/// As a writer of runs has them.
+fn borrowed(records: &[RunRecord]) -> Vec<&RunRecord> {
+    records.iter().collect()
+}
+
 #[test]
 fn until_is_reached_by_a_narrow_interval() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
@@ -14,17 +19,18 @@ fn until_is_reached_by_a_narrow_interval() {
     let measurement = &plan.measurements[0];
     let records = [moved(0, 0, 100), moved(0, 1, 102), moved(0, 2, 101)];
     assert!(
-        !interval_reached(measurement, &records[..1]),
+        !interval_reached(measurement, &borrowed(&records[..1])),
         "one run has no interval"
     );
     assert!(
-        !interval_reached(measurement, &records[..2]),
+        !interval_reached(measurement, &borrowed(&records[..2])),
         "t = 12.7 at two runs"
     );
-    assert!(interval_reached(measurement, &records));
+    assert!(interval_reached(measurement, &borrowed(&records)));
     assert!(
-        (half_width_share(measurement, &records).unwrap() - 4.302_65 / 101.0 / 3.0_f64.sqrt())
-            .abs()
+        (half_width_share(measurement, &borrowed(&records)).unwrap()
+            - 4.302_65 / 101.0 / 3.0_f64.sqrt())
+        .abs()
             < 1e-6
     );
     assert_eq!(
@@ -46,7 +52,7 @@ fn until_uses_calls_without_throughput() {
         called(2, &[990, 8990]),
     ];
     assert!(
-        interval_reached(&plan.measurements[0], &records),
+        interval_reached(&plan.measurements[0], &borrowed(&records)),
         "the means agree, however the calls differ"
     );
     assert!(!interval_reached(&plan.measurements[0], &[]));
