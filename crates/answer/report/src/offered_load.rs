@@ -122,6 +122,7 @@ fn latency(of: Option<LoadLatency>) -> String {
     };
     let value = units::format_time(value_s);
     match ci95_s {
+        Some((_, high)) if high > 2.0 * value_s => format!("{value} ±>100%"),
         Some((_, high)) if value_s > 0.0 => {
             format!("{value} ±{:.0}%", 100.0 * (high - value_s) / value_s)
         }
@@ -203,7 +204,8 @@ fn found(answer: &HighestRate) -> String {
     let lacks = |tried: &&TriedRate| tried.figures.iter().any(Option::is_none);
     if let Some(tried) = answer.tried.iter().find(lacks) {
         let offered = rate(tried.step.offered_per_s);
-        text += &format!("; a run at {offered} has too few calls for it: --seconds makes runs longer");
+        text +=
+            &format!("; a run at {offered} has too few calls for it: --seconds makes runs longer");
     }
     if let [first, ..] = answer.found.met_above_per_s[..] {
         text += &format!(

@@ -1,6 +1,6 @@
 //! Flags of `gate`, and those about gates and reports that `run` shares.
 
-use super::percent;
+use super::percent::percent;
 use crate::exit::{Error, Result};
 use clap::Args;
 use stackline_analyze::RegressionRule;
