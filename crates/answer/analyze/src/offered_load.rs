@@ -3,11 +3,15 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
+//! | `rate_scale` | rates on a logarithmic scale |
 //! | [`rate_search`] | which rate is tried next, and what the verdicts so far bracket |
 //! | [`rate_verdict`] | whether a rate meets an expectation, at a stated error rate |
 
+mod rate_scale;
 pub mod rate_search;
 pub mod rate_verdict;
+
+pub use rate_scale::{geometric_rates, three_digits};
 
 use crate::generator_lateness::is_late;
 use crate::statistics::{SampleStatistics, to_f64};
@@ -238,27 +242,6 @@ pub fn knee(steps: &[LoadStep]) -> Option<&LoadStep> {
         .filter_map(|(at, step)| Some((at, power(step)?)));
     let (best, _) = powers.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (steps.len() >= 3 && best + 1 < steps.len()).then(|| &steps[best])
-}
-
-/// `number` rates from `low` to `high` that rise by one factor, to three digits.
-#[must_use]
-pub fn geometric_rates(low: f64, high: f64, number: u32) -> Vec<f64> {
-    if number < 2 || high <= low {
-        return vec![three_digits(low)];
-    }
-    let each = (0..number).map(|at| {
-        let share = f64::from(at) / f64::from(number - 1);
-        three_digits(low * (high / low).powf(share))
-    });
-    let mut rates: Vec<f64> = each.collect();
-    rates.dedup();
-    rates
-}
-
-/// A number rounded to three significant digits.
-#[must_use]
-pub fn three_digits(number: f64) -> f64 {
-    format!("{number:.2e}").parse().unwrap_or(number)
 }
 
 #[cfg(test)]

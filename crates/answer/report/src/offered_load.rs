@@ -122,6 +122,7 @@ fn latency(of: Option<LoadLatency>) -> String {
     };
     let value = units::format_time(value_s);
     match ci95_s {
+        Some((_, high)) if high > 2.0 * value_s => format!("{value} ±>100%"),
         Some((_, high)) if value_s > 0.0 => {
             format!("{value} ±{:.0}%", 100.0 * (high - value_s) / value_s)
         }

@@ -19,6 +19,7 @@ mod lifelines;
 mod load;
 mod manual;
 mod net;
+mod percent;
 mod plot;
 mod probe;
 mod results_table;
@@ -350,19 +351,6 @@ pub(crate) struct HelpFlags {
     pub(crate) words: Vec<String>,
 }
 
-/// A share written as a percentage.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text
-        .trim_end_matches('%')
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|share| share.is_finite() && *share >= 0.0);
-    number
-        .map(|share| share / 100.0)
-        .ok_or_else(|| format!("expected a percentage such as 5%, not `{text}`"))
-}
-
 #[derive(Args, Debug, Default)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
@@ -516,7 +504,7 @@ pub(crate) struct Compare {
     /// Worse by more than PERCENT means that the mean (for traces, the median) is slower or costlier by more than that, and that the 95 %
     /// confidence interval of the ratio excludes 1, so chance does not explain the difference. How far the interval extends does not matter.
     /// This cannot be decided if either side has fewer than two runs, or if the two sides do not have the same measurements.
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = percent::percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
     #[arg(long)]

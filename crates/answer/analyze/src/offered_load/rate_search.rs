@@ -3,12 +3,10 @@
 //! The search doubles the rate until one is missed, halves it until one is met, and then divides the gaps on a logarithmic scale. A rate
 //! that stays undecided remains between both ends, and the gaps beside it are divided further.
 
-use super::rate_verdict::RateVerdict;
-use super::three_digits;
+use super::rate_scale::three_digits;
+use super::rate_verdict::{MOST_RATES, RateVerdict};
 use serde::Serialize;
 
-/// The most rates that a search tries.
-pub const MOST_RATES: usize = 24;
 /// The factor between rates until there is a bracket.
 const STEP: f64 = 2.0;
 

@@ -4,7 +4,6 @@
 //! these values. A search makes many verdicts and looks several times at the same rate, so each look may err with an equal share of the
 //! search's error rate (Bonferroni): all verdicts together err with at most that.
 
-use super::rate_search::MOST_RATES;
 use crate::expectations::{ExpectationVerdict, MeasuredBound, figure_of};
 use crate::statistics::{SampleStatistics, to_f64};
 use crate::summary::Summary;
@@ -14,6 +13,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// With this probability at most, any of the verdicts of a search is wrong.
 pub const ERROR_RATE: f64 = 0.05;
+/// The most rates that a search tries.
+pub const MOST_RATES: usize = 24;
 /// How often the runs of a rate are looked at: at first, and after each doubling of their number.
 pub const LOOKS: u32 = 3;
 

@@ -1,7 +1,7 @@
 //! Steps, signs of saturation, the knee, verdicts and the search, on systems whose answer is known.
 
-use super::rate_search::{MOST_RATES, RateSearch};
-use super::rate_verdict::{RateVerdict, judge_values};
+use super::rate_search::RateSearch;
+use super::rate_verdict::{MOST_RATES, RateVerdict, judge_values};
 use super::*;
 use crate::statistics::tests::histogram;
 use crate::summarise::summarise;

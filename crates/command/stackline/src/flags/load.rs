@@ -15,38 +15,38 @@ and all clauses stay as they are, and a number of data units does not count.
 pub(crate) struct LoadFlags {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,
-    /// Rates to offer, such as 100/s..100k/s; by default, from a twentieth of what the pairs do without pauses
+    /// Rates to offer, such as 100/s..100k/s; by default, from a 20th of the rate without pauses on
     #[arg(long, value_name = "LOW..HIGH", value_parser = rates)]
     pub(crate) rates: Option<(f64, f64)>,
-    /// How many rates from the lowest to the highest, by one factor; without --rates, further ones until saturation
+    /// How many rates to the highest
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=100))]
     pub(crate) steps: u32,
-    /// Search the highest rate that meets this, such as 'p99 < 5 ms'
+    /// Find the highest rate with this: 'p99 < 5 ms'
     #[arg(long, value_name = "EXPECTATION", conflicts_with = "steps")]
     pub(crate) meet: Option<String>,
-    /// With --meet: how far apart the highest met and the lowest missed rate may be
-    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "meet", value_parser = super::percent)]
+    /// How far met and missed rate may differ
+    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "meet", value_parser = super::percent::percent)]
     pub(crate) precision: f64,
-    /// Runs at each rate; by default those of the specification, at least 3
+    /// Runs at each rate; by default as written, or 3
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
-    /// Length of a run, s; by default the specification's timelimit, else 2
+    /// Length of a run; by default as written, or 2
     #[arg(long, value_name = "NUMBER", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
-    /// Whether operations begin evenly or at random moments; by default as the specification says, else evenly
+    /// How operations begin; by default as written
     #[arg(long, value_name = "ARRIVALS", value_parser = PossibleValuesParser::new(["constant", "poisson"]))]
     pub(crate) arrivals: Option<String>,
-    /// The line of the measurement, if the specification has several
+    /// Line of the measurement, if there are several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Draw p99 against the offered rate as FILE.svg, .png or .pdf
+    /// Draw p99 by rate as FILE.svg, .png or .pdf
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Draw it in the text, also where that does not go to a terminal
+    /// Draw it in the text, also in a pipe
     #[arg(long, conflicts_with = "json")]
     pub(crate) plot: bool,
     #[command(flatten)]
-    pub(crate) sharing: super::Sharing,
+    pub(crate) sharing: super::sharing::Sharing,
 }
 
 /// A range of rates: `100/s..100k/s`.

@@ -10,11 +10,14 @@ use crate::support::{Place, skip};
 use outputs::Outputs;
 
 /// Values that none of these outputs have.
-const NOT_HERE: [(&str, &str); 7] = [
+const NOT_HERE: [(&str, &str); 10] = [
     ("host_usage.absent", "this kernel counts everything"),
     ("line.times", "nothing was asked for again"),
     ("factor_response.why_none", "every response has an answer"),
     ("loaded_phase.absent", "every phase is measured"),
+    ("load_step.lost_share", "tcp loses no call"),
+    ("highest_rate.failed.offered_per_s", "no run fails"),
+    ("highest_rate.failed.reason", "no run fails"),
     ("loaded_path.http", "no web server is asked"),
     ("loaded_phase.self_latency_s", "no web server is asked"),
     ("round_trip_rates.self", "no web server is asked"),
@@ -217,6 +220,7 @@ fn plans_and_networks(outputs: &mut Outputs) {
         network wan { host a, b; link a - b 10 Mbit/s 5 ms loss 1%; }
         3 timelimit 5 from h to h rr 32, 64;
         1 from h to h rr N*10; N = 32, 64;
+        1 2 from h to h rr 32*10 rate 9/s total;
         3 until 5% at most 20 warmup 1 s from a to b bulk_put uniform(10, 5000)*50 over tcp(nodelay, receive_buffer = 64 KiB) across wan in simulated;
         1 from h to h bulk_get 1000*10 < file in;";
     outputs.collect("plan", &place, &["plan", "--json", "-e", text]);
