@@ -44,6 +44,11 @@ pub fn time_series(
     let traced = bins.map_or_else(Vec::new, |bins| traced::lines(input, &run, bins));
     let recorded_every_s = recorded::every_s(&run);
     let recorded_length_s = recorded::length_s(&run);
+    // Where calls are made, no other data is expected.
+    let has_calls = [&recorded, &traced]
+        .into_iter()
+        .flatten()
+        .any(|(kind, _)| *kind == SeriesKind::Calls);
     let (mut panels, mut absent) = (Vec::new(), Vec::new());
     for kind in SeriesKind::ALL {
         if !question.only.is_empty() && !question.only.contains(&kind) {
@@ -69,7 +74,8 @@ pub fn time_series(
             None => absent.push(AbsentSeries {
                 kind,
                 reason: reason(kind, &run, bins.is_some()),
-                is_notable: !kind.is_special() || question.only.contains(&kind),
+                is_notable: question.only.contains(&kind)
+                    || !kind.is_special() && !(kind == SeriesKind::Throughput && has_calls),
             }),
         }
     }

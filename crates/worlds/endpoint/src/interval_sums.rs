@@ -129,7 +129,9 @@ mod tests {
         let first = side.sum[0].calls.unwrap();
         let median = first.median_ns.unwrap();
         assert!(median.abs_diff(1_000_000) < 10_000, "{median}");
-        assert_eq!((first.p99_ns, first.max_ns), (Some(3_000_000), 3_000_000));
+        let p99 = first.p99_ns.unwrap();
+        assert!(p99.abs_diff(3_000_000) < 30_000, "{p99}");
+        assert_eq!(first.max_ns, 3_000_000);
         assert_eq!(side.pairs.len(), 2);
         assert_eq!(sum_intervals([].iter()), None);
     }

@@ -47,7 +47,7 @@ fn units_that_arrive_are_counted_in_portions_of_4_kib() {
 
 #[test]
 fn a_limit_is_seen_between_portions_of_one_unit() {
-    let put = "timelimit 1 1 bulk_put 64 KiB over pair;";
+    let put = "1 timelimit 1 bulk_put 64 KiB over pair;";
     let script = Script {
         limit_ms: Some(20),
         ..Script::default()

@@ -80,9 +80,9 @@ impl SeriesKind {
             Self::Latency => "response time of the calls that ended",
             Self::Window => "congestion window",
             Self::RoundTrip => "smoothed round trip",
-            Self::Retransmissions => "segments sent again, in each interval",
+            Self::Retransmissions => "segments sent again",
             Self::Queue => "fullest state of queues",
-            Self::Lost => "datagrams lost, in each interval",
+            Self::Lost => "datagrams lost",
             Self::Jitter => "interarrival jitter",
             Self::Processor => "use of cores",
         }

@@ -282,6 +282,28 @@ fn datagrams_that_never_arrive_are_lost_when_they_were_sent() {
 }
 
 #[test]
+fn a_connection_is_named_by_the_pair_that_opened_it() {
+    let mut run = PlantedRun::traced("1 bulk_put 1000*4 over tcp;", S);
+    let ends = [
+        EventValue::Text("127.0.0.1:5000"),
+        EventValue::Text("127.0.0.1:7"),
+    ];
+    let mut opened = vec![EventValue::Absent; 6];
+    opened[1] = stream(0, EventStreamDirection::There).into();
+    (opened[4], opened[5]) = (ends[0], ends[1]);
+    run.event("APP_CONNECTED", "a", 0, &opened);
+    let mut report = vec![EventValue::Absent; 16];
+    (report[2], report[3]) = (ends[0], ends[1]);
+    (report[4], report[15]) = (14_480.into(), 1000.into());
+    run.event("TCP_INFO", "a", 100 * MS, &report);
+    (report[2], report[3]) = (ends[1], ends[0]);
+    run.event("TCP_INFO", "a", 100 * MS, &report);
+    let lines = run.panel(SeriesKind::Window).lines;
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    assert_eq!(names, ["a 127.0.0.1:7>127.0.0.1:5000", "a>b"]);
+}
+
+#[test]
 fn reports_of_connections_that_carry_no_data_are_left_out() {
     let mut run = PlantedRun::traced("1 bulk_put 1000*4 over tcp;", S);
     for tick in 1..=10_u64 {

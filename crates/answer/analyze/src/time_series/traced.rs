@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const STREAM: usize = 1;
 const LOCAL: usize = 2;
 const REMOTE: usize = 3;
+/// The same of a connection that is opened.
+const OPENED: [usize; 2] = [4, 5];
 const WINDOW: usize = 4;
 const ROUND_TRIP: usize = 6;
 const RETRANSMITS: usize = 7;
@@ -101,6 +103,7 @@ pub(super) fn lines(
     let mut queues = QueueLevels::new(bins);
     let mut connections: BTreeMap<String, ConnectionValues> = BTreeMap::new();
     let mut cores: BTreeMap<String, BinMeans> = BTreeMap::new();
+    let streams = streams_by_address(events);
     for row in 0..events.len() {
         let keyword = events.keyword(row);
         let is_unit = keyword.starts_with("APP_");
@@ -118,7 +121,7 @@ pub(super) fn lines(
             queues.event(keyword, events, row, at_ns);
         } else if let Some(bin) = bins.index(at_ns) {
             if is_report {
-                if let Some(name) = connection_name(index, run, events, row) {
+                if let Some(name) = connection_name(index, run, (events, row), &streams) {
                     let values = connections
                         .entry(name)
                         .or_insert_with(|| ConnectionValues::new(bins));
@@ -141,17 +144,32 @@ pub(super) fn lines(
     all
 }
 
-/// The name of a connection by its pair, or by its addresses; `None` if it belongs to another run.
+/// The addresses of a connection's end, and of the other one.
+type AddressPair = [String; 2];
+
+/// The streams that connections of pairs send, by the addresses of their ends.
+fn streams_by_address(events: &EventTable) -> BTreeMap<AddressPair, i64> {
+    let opens = |row: &usize| matches!(events.keyword(*row), "APP_CONNECTED" | "APP_ACCEPTED");
+    let connections = (0..events.len()).filter(opens).filter_map(|row| {
+        let ends = OPENED.map(|at| events.value(row, at).to_string());
+        Some((ends, events.number(row, STREAM)?))
+    });
+    connections.collect()
+}
+
+/// The name of a connection that an event reports: by its pair, or by its addresses; `None` if it belongs to another run.
 fn connection_name(
     index: &Index,
     run: &SeriesRun<'_>,
-    events: &EventTable,
-    row: usize,
+    reported: (&EventTable, usize),
+    streams: &BTreeMap<AddressPair, i64>,
 ) -> Option<String> {
-    let host = events.host(row);
-    let Some(stream) = events.number(row, STREAM) else {
-        let [local, remote] = [LOCAL, REMOTE].map(|at| events.value(row, at).to_string());
-        return Some(format!("{host} {local}>{remote}"));
+    let (events, row) = reported;
+    let ends = || [LOCAL, REMOTE].map(|at| events.value(row, at).to_string());
+    let stream = events.number(row, STREAM);
+    let Some(stream) = stream.or_else(|| streams.get(&ends()).copied()) else {
+        let [local, remote] = ends();
+        return Some(format!("{} {local}>{remote}", events.host(row)));
     };
     let (flow, way) = stream_parts(stream);
     let flow = index

@@ -10,6 +10,7 @@ use crate::pens::CurvePen;
 use crate::scene::{SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::curves::CurveSet;
 use stackline_analyze::time_series::TimeSeries;
+use stackline_core::units::format_time;
 
 /// The size of letters, points; the measures below are points or letters.
 const LETTERS: f32 = SceneMeasure::Paper.letters();
@@ -48,7 +49,13 @@ pub fn series_picture(series: &TimeSeries, width: PlotWidth) -> VectorScene {
     }
     let last = sets.len().saturating_sub(1);
     for (at, (set, axes)) in sets.iter().zip(&axes).enumerate() {
-        let panel = SeriesFrame { set, axes, edges };
+        let every = format_time(series.panels[at].every_s);
+        let panel = SeriesFrame {
+            heading: format!("{}, each {every}", axes.y.name),
+            set,
+            axes,
+            edges,
+        };
         y = panel.draw(y, at == last, &mut shapes);
     }
     y += 4.4 * LETTERS;
@@ -75,6 +82,8 @@ fn fitted(set: &CurveSet, length_s: f64) -> PlottedAxes {
 
 /// A panel between the left and the right edge.
 struct SeriesFrame<'s> {
+    /// What it shows.
+    heading: String,
     set: &'s CurveSet,
     axes: &'s PlottedAxes,
     edges: [f32; 2],
@@ -127,7 +136,7 @@ impl SeriesFrame<'_> {
     /// Writes what the panel shows, and behind it the names of its lines; returns where the last line of it stands.
     fn heading(&self, top: f32, shapes: &mut Vec<SceneShape>) -> f32 {
         let [left, right] = self.edges;
-        let name = self.axes.y.name.as_str();
+        let name = self.heading.as_str();
         shapes.push(SceneShape::text(left, top, TextAnchor::Start, INK, name));
         let mut at = (left + LETTER * (name.chars().count() + 2) as f32, top);
         for (index, curve) in self.set.curves.iter().enumerate() {
