@@ -8,7 +8,7 @@ use stackline_core::error::{Blame, Error};
 use stackline_core::plan::Plan;
 use stackline_core::random::Seed;
 use stackline_core::run_record::RunRecord;
-use stackline_core::run_schedule::PlanSchedule;
+use stackline_core::run_schedule::{PlanSchedule, RunOrder};
 
 /// One of the two plans, and where its runs are kept.
 pub struct PairedSide<'s, 'p> {
@@ -99,7 +99,7 @@ impl<'s, 'p> OpenPairedSide<'s, 'p> {
         let mut worlds = Worlds::open(side.context)?;
         side.writer.environment(worlds.environment(false));
         let at = |index: usize| {
-            let mut schedule = PlanSchedule::new(repeated, repeated.seed);
+            let mut schedule = PlanSchedule::new(repeated, repeated.seed, RunOrder::Declared);
             (0..index).for_each(|_| schedule.give_up());
             schedule
         };
