@@ -17,6 +17,7 @@ mod import_export;
 mod lifelines;
 mod manual;
 mod net;
+mod percentage;
 mod plot;
 mod results_table;
 mod runs;
@@ -30,6 +31,7 @@ mod watch;
 use crate::exit::Result;
 use choice::choice;
 use clap::{Args, Parser, Subcommand};
+use percentage::percent;
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
 use std::ffi::OsString;
@@ -314,19 +316,6 @@ pub(crate) struct PapersFlags {
 pub(crate) struct HelpFlags {
     /// A command, a topic such as `networks`, or `all`
     pub(crate) words: Vec<String>,
-}
-
-/// A share written as a percentage.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text
-        .trim_end_matches('%')
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|share| share.is_finite() && *share >= 0.0);
-    number
-        .map(|share| share / 100.0)
-        .ok_or_else(|| format!("expected a percentage such as 5%, not `{text}`"))
 }
 
 #[derive(Args, Debug, Default)]

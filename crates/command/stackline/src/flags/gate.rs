@@ -1,7 +1,7 @@
 //! Flags of `gate`, and those about gates and reports that `run` shares.
 
 use super::choice::choice;
-use super::percent;
+use super::percentage::percent;
 use crate::exit::{Error, Result};
 use clap::Args;
 use stackline_analyze::baseline_runs::GateScope;
