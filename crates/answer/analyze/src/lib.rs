@@ -23,6 +23,8 @@
 //! | [`compared_runs`] | two runs, or the stacks of one, with their traces |
 //! | [`gate`] | whether a comparison passes a limit |
 //! | [`regression_gate`] | whether a run is worse than a baseline, with a stated error rate |
+//! | [`anytime_interval`] | an interval that may be looked at after each value |
+//! | [`paired_gate`] | whether one side of pairs of runs is worse, judged after each pair |
 //! | [`baseline_runs`] | a baseline from a run, and a gate against one |
 //! | [`expectations`] | whether results are as the specification expects them |
 //! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
@@ -45,6 +47,7 @@
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions paired with what was measured |
 
+pub mod anytime_interval;
 pub mod assemble;
 mod backlog;
 pub mod baseline_runs;
@@ -82,6 +85,7 @@ mod machines;
 pub mod names;
 pub mod network;
 mod outcomes;
+pub mod paired_gate;
 pub mod predicted;
 pub mod profile;
 pub mod rates;
@@ -109,6 +113,7 @@ pub use expectations::{
     DiagnosedFindings, ExpectationVerdict, JudgedExpectation, expects_findings, judge_expectations,
 };
 pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
+pub use paired_gate::{is_decided, judge_pairs};
 pub use regression_gate::{
     ComparedFigure, GateFigure, JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict,
     judge_regressions, judge_with_segments,

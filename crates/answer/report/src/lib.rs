@@ -11,6 +11,7 @@
 //! | [`ci`] | verdicts as JUnit, Markdown and annotations |
 //! | [`expectations`](mod@expectations) | what a specification expects, with its verdicts |
 //! | [`regressions`](mod@regressions) | a gate against a baseline |
+//! | [`paired_runs`](mod@paired_runs) | pairs of runs of two specifications |
 //! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
@@ -67,6 +68,7 @@ mod named_requests;
 pub mod ncc;
 mod notes;
 pub mod page;
+pub mod paired_runs;
 pub mod paper;
 mod pens;
 mod phrases;
@@ -110,6 +112,7 @@ pub use named_requests::named_requests;
 pub use ncc::{imp_map, ncc, ncc_each, ncc_each_json, ncc_json};
 pub use notes::{Note, Weight, trace_note_lines};
 pub use page::page;
+pub use paired_runs::{PairedOutcome, paired_lines, paired_runs, paired_runs_json};
 pub use paper::{paper, paper_json};
 pub use plan::plan;
 pub use prediction::{prediction, prediction_json};

@@ -1,5 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod ab;
 mod agent;
 mod blocks;
 mod bufferbloat;
@@ -38,6 +39,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use ab::AbFlags;
 pub(crate) use agent::AgentFlags;
 pub(crate) use blocks::{
     BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey, BlocksList,
@@ -223,6 +225,9 @@ pub(crate) enum StacklineCommand {
     /// Fail if a run is worse than a baseline, at a stated error rate
     #[command(after_help = gate::AFTER)]
     Gate(GateFlags),
+    /// Run two specifications in pairs until a verdict is known
+    #[command(after_help = ab::AFTER)]
+    Ab(AbFlags),
     /// Report what limits a run, with evidence, and what to try
     ///
     /// `stackline help findings` explains each kind of finding.

@@ -3,6 +3,7 @@
 //!
 //! Results go to stdout, messages and progress to stderr. Exit codes: see [`exit`].
 
+mod ab;
 mod again;
 mod agent;
 mod archive;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         StacklineCommand::Session(flags) => session::session(&flags),
         StacklineCommand::Compare(flags) => compare::compare(&flags),
         StacklineCommand::Gate(flags) => gate::gate(&flags),
+        StacklineCommand::Ab(flags) => ab::ab(&flags),
         StacklineCommand::Diagnose(flags) => diagnose::diagnose(&flags),
         StacklineCommand::Import(flags) => import::import(&flags),
         StacklineCommand::Export(flags) => export::export(&flags),

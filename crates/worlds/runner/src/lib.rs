@@ -11,6 +11,7 @@
 //! | [`running_networks`] | emulated networks that are up, by name |
 //! | [`link_by_text`] | new values of a link, as a person writes them |
 //! | `run_sequence` | all runs of a plan, in order |
+//! | `paired_runs` | the runs of two plans, in pairs |
 //! | `runs_of_seeds` | the same under many seeds, simulated |
 //! | `backend` | what a world does for a run |
 //! | `worlds` | the three worlds |
@@ -25,6 +26,7 @@ pub mod link_by_text;
 mod markdown_reference;
 pub mod network_stack;
 mod network_tap;
+mod paired_runs;
 mod recording;
 mod run_sequence;
 mod run_writer;
@@ -35,6 +37,7 @@ mod tracing;
 mod worlds;
 
 pub use backend::RunContext;
+pub use paired_runs::{PairedSide, PairsOutcome, make_pairs};
 pub use recording::Traces;
 pub use run_sequence::{RunsOutcome, make_runs};
 pub use run_writer::{RunProgress, RunWriter, StopRule};

@@ -117,6 +117,12 @@ impl<'p> RunWriter<'p> {
         }
     }
 
+    /// The records so far.
+    #[must_use]
+    pub fn records(&self) -> &[RunRecord] {
+        &self.records
+    }
+
     /// Closes the run directory. Returns all records, and the first error of writing.
     pub fn finish(
         mut self,
@@ -171,10 +177,13 @@ impl<'p> RunWriter<'p> {
                 .iter()
                 .rposition(|record| record.measurement != measurement);
             let records = &self.records[others.map_or(0, |last| last + 1)..];
-            // Of many runs not after each: so the work of all these decisions stays linear in the number of runs.
-            let runs = records.len() / plan.parts.len().max(1);
-            let looks = runs <= LOOKS || runs.is_multiple_of(runs.next_power_of_two() / LOOKS);
-            looks && (self.enough)(plan, records)
+            is_look(records.len() / plan.parts.len().max(1)) && (self.enough)(plan, records)
         })
     }
+}
+
+/// Whether a decision is made after so many runs: of many not after each, so that the work of all these decisions stays linear in the
+/// number of runs.
+pub(crate) const fn is_look(runs: usize) -> bool {
+    runs <= LOOKS || runs.is_multiple_of(runs.next_power_of_two() / LOOKS)
 }

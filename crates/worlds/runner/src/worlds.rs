@@ -6,7 +6,7 @@ mod emulated;
 mod live;
 pub(crate) mod simulated;
 
-use crate::backend::{Backend, RunContext};
+use crate::backend::{Backend, RunContext, RunOutput};
 use crate::run_writer::RunWriter;
 use crate::tracing::{COORDINATOR, RunTracer};
 use emulated::Emulated;
@@ -17,8 +17,16 @@ use simulated::SimulatedWorld;
 use stackline_core::error::{Blame, Error};
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::WakeUp;
-use stackline_core::run_schedule::PlanSchedule;
+use stackline_core::run_schedule::{PlanSchedule, ScheduledRun};
+use stackline_core::time::Duration;
 use stackline_runs::events::SortStopSignal;
+
+/// What came of a run.
+struct MadeRun {
+    output: Result<RunOutput, Error>,
+    /// Whether its trace was kept.
+    traced: Result<(), Error>,
+}
 
 /// The worlds that a plan needs; `None` where no measurement is in that world.
 pub(crate) struct Worlds<'p> {
@@ -84,16 +92,8 @@ impl<'p> Worlds<'p> {
             if let Some(world) = broken.take() {
                 self.reopen(context, world)?;
             }
-            writer.begin(&scheduled);
-            let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&scheduled));
-            let output = self
-                .backend(scheduled.measurement.world)?
-                .make(&scheduled, tracing.as_mut());
-            let kept = match (&mut self.tracer, tracing) {
-                (Some(tracer), Some(tracing)) => tracer.done(&scheduled, tracing.traced),
-                _ => Ok(()),
-            };
-            let output = match output {
+            let made = self.make_run(&scheduled, writer)?;
+            let output = match made.output {
                 Err(fault) if context.keeps_going && fault.blame != Blame::Interrupted => {
                     given_up.push((scheduled.index, fault));
                     schedule.give_up();
@@ -102,11 +102,48 @@ impl<'p> Worlds<'p> {
                 }
                 output => output?,
             };
-            kept?;
+            made.traced?;
             schedule.record_time(output.took);
             writer.done(&output.records);
         }
         Ok(())
+    }
+
+    /// Makes one run, and adds what was traced of it to the trace. The writer is not yet given its records.
+    ///
+    /// # Errors
+    /// When its world is not open.
+    fn make_run(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        writer: &mut RunWriter<'_>,
+    ) -> Result<MadeRun, Error> {
+        writer.begin(scheduled);
+        let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(scheduled));
+        let output = self
+            .backend(scheduled.measurement.world)?
+            .make(scheduled, tracing.as_mut());
+        let traced = match (&mut self.tracer, tracing) {
+            (Some(tracer), Some(tracing)) => tracer.done(scheduled, tracing.traced),
+            _ => Ok(()),
+        };
+        Ok(MadeRun { output, traced })
+    }
+
+    /// Makes one run and hands it to the writer. Returns how long it took, in the time of its world.
+    ///
+    /// # Errors
+    /// When it fails, or its trace cannot be kept.
+    pub(crate) fn make_kept_run(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        writer: &mut RunWriter<'_>,
+    ) -> Result<Duration, Error> {
+        let made = self.make_run(scheduled, writer)?;
+        let output = made.output?;
+        made.traced?;
+        writer.done(&output.records);
+        Ok(output.took)
     }
 
     /// Opens a world again after a run in it has failed: its agents may be in the middle of that run.

@@ -22,7 +22,15 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Measure",
         first: &["run", "compare"],
-        others: &["gate", "bufferbloat", "check", "fmt", "plan", "stacks"],
+        others: &[
+            "gate",
+            "ab",
+            "bufferbloat",
+            "check",
+            "fmt",
+            "plan",
+            "stacks",
+        ],
     },
     CommandGroup {
         heading: "Networks",

@@ -34,7 +34,7 @@ pub(crate) struct SpecTextFlags {
 }
 
 /// The number of a core.
-fn core(text: &str) -> Result<usize, String> {
+pub(super) fn core(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is not a valid core number; separate two cores with a comma, as in `--cpu 0,1`")
     })

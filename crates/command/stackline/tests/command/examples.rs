@@ -41,6 +41,7 @@ const RESULTS: Scene = Scene {
         "runs again",
         "archive",
         "gate",
+        "ab",
         "plot",
         "session",
     ],
@@ -86,6 +87,10 @@ const RESULTS: Scene = Scene {
                 mkdir bench
                 stackline gate --save bench/baseline.json before >save.log
                 cp wan.stackline bench.stackline ;;
+            *'stackline ab '*)
+                sed -i 's/ loss 0.1%//' wan.stackline
+                sed 's/ 5 ms/ 4 ms/' wan.stackline >after.stackline
+                cp wan.stackline before.stackline ;;
             *'plot last'* | *'plot study'*)
                 sed -i 's/10 Mbit/<R>/; s/<R>.s/<R>/; s/ 5 ms loss 0.1%/ 5 ms loss <L>/' wan.stackline
                 echo 'R = 5 Mbit/s, 20 Mbit/s; L = 0.1%, 0.2%, 0.5%;' >>wan.stackline

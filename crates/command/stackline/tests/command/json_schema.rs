@@ -144,6 +144,8 @@ fn pairs_and_changes(outputs: &mut Outputs) {
     }
     let segments = ["gate", "--json", "last~2", "last", "--segments"];
     outputs.collect("regression_gate", &place, &segments);
+    let pairs = ["ab", "--json", "-e", &before, "-e", &after];
+    outputs.collect("paired_gate", &place, &pairs);
 }
 
 fn mistakes_and_failures(outputs: &mut Outputs) {

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod ab;
 mod advice;
 mod agents;
 mod archives;
