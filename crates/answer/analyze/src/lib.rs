@@ -25,6 +25,8 @@
 //! | [`regression_gate`] | whether a run is worse than a baseline, with a stated error rate |
 //! | [`anytime_interval`] | an interval that may be looked at after each value |
 //! | [`paired_gate`] | whether one side of pairs of runs is worse, judged after each pair |
+//! | [`change_points`](mod@change_points) | where a series of figures changed |
+//! | [`kept_series`] | a figure of kept runs of the same measurement, in time order |
 //! | [`baseline_runs`] | a baseline from a run, and a gate against one |
 //! | [`expectations`] | whether results are as the specification expects them |
 //! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
@@ -55,6 +57,7 @@ pub mod bimodal;
 pub mod blocked;
 pub mod bufferbloat;
 pub mod captured_connections;
+pub mod change_points;
 mod clock_error;
 pub mod clocks;
 pub mod colouring;
@@ -76,6 +79,7 @@ pub mod flags;
 pub mod gate;
 mod groups;
 pub mod imps;
+pub mod kept_series;
 pub mod lifeline_percentiles;
 pub mod lifeline_statistics;
 pub mod lifelines;

@@ -12,6 +12,7 @@
 //! | [`expectations`](mod@expectations) | what a specification expects, with its verdicts |
 //! | [`regressions`](mod@regressions) | a gate against a baseline |
 //! | [`paired_runs`](mod@paired_runs) | pairs of runs of two specifications |
+//! | [`change_points`](mod@change_points) | where figures of kept runs changed; their series for Otava |
 //! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
@@ -39,6 +40,7 @@
 
 mod axes;
 pub mod bufferbloat;
+pub mod change_points;
 pub mod chart;
 pub mod ci;
 mod colours;
@@ -92,6 +94,7 @@ mod testing;
 pub mod topology;
 mod transfers;
 
+pub use change_points::{OtavaTable, SeriesRun, change_points, change_points_json, otava_table};
 pub use chart::{Chart, chart};
 pub use comparison::{
     compared_runs, compared_runs_json, comparison, comparison_json, gate_json, gate_lines,

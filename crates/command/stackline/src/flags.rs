@@ -62,7 +62,8 @@ pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow
 pub(crate) use plot::PlotFlags;
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
 pub(crate) use runs::{
-    ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
+    ArchiveFlags, RunsAdd, RunsAgain, RunsChanges, RunsCommand, RunsFilterFlags, RunsFlags,
+    RunsPrune, RunsSince, RunsTag,
 };
 pub(crate) use session::SessionFlags;
 pub(crate) use sharing::Sharing;

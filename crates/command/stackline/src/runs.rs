@@ -1,9 +1,13 @@
 //! `stackline runs`: lists the kept runs, stores notes and tags, adds archives, and removes runs.
 
+mod changes;
+
 use crate::again::again;
 use crate::archive::added_line;
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{RunsAdd, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag};
+use crate::flags::{
+    RunsAdd, RunsCommand, RunsFilterFlags, RunsFlags, RunsPrune, RunsSince, RunsTag,
+};
 use crate::output;
 use serde_json::json;
 use stackline_core::plan::World;
@@ -32,6 +36,7 @@ pub(crate) fn runs(flags: &RunsFlags) -> Result {
             Ok(Exit::Done)
         }
         Some(RunsCommand::Tag(flags)) => tag(flags),
+        Some(RunsCommand::Changes(flags)) => changes::changes(flags),
         Some(RunsCommand::Add(flags)) => add(flags),
         Some(RunsCommand::Again(flags)) => again(flags),
         Some(RunsCommand::Remove(remove)) => {
@@ -57,7 +62,7 @@ struct RunFilter<'f> {
 }
 
 impl<'f> RunFilter<'f> {
-    fn new(flags: &'f RunsFlags, now: SystemTime) -> Self {
+    fn new(flags: &'f RunsFilterFlags, now: SystemTime) -> Self {
         // Other tools call this command `list`.
         let text = flags.text.as_deref().filter(|text| !LIST.contains(text));
         Self {
@@ -103,7 +108,7 @@ impl<'f> RunFilter<'f> {
 
 fn list(flags: &RunsFlags) -> Result {
     let (root, now) = (runs_root(), SystemTime::now());
-    let filter = RunFilter::new(flags, now);
+    let filter = RunFilter::new(&flags.which, now);
     let mut runs = RunList::open(&root, now, headline);
     let most = if flags.all { usize::MAX } else { NEWEST };
     let mut shown: Vec<KeptRun> = Vec::new();

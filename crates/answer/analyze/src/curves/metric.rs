@@ -246,7 +246,8 @@ impl CurveMetric {
     }
 
     /// The vertical axis of this metric, for rows that are judged by `main`.
-    pub(super) fn axis(self, main: Option<RunMetric>) -> CurveAxis {
+    #[must_use]
+    pub fn axis(self, main: Option<RunMetric>) -> CurveAxis {
         let family = self.family.resolved(main);
         let known = FAMILIES.iter().find(|(one, ..)| *one == family);
         let (_, _, _, name, quantity, unit) = known.unwrap_or(&FAMILIES[0]);
@@ -259,6 +260,26 @@ impl CurveMetric {
             quantity: *quantity,
             unit,
         }
+    }
+
+    /// The figure of a summary.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn figure_in(self, summary: &Summary) -> Result<f64, String> {
+        self.value(summary).map(|found| found.value)
+    }
+
+    /// Whether more of it is faster, of rows that are judged by `main`.
+    #[must_use]
+    pub fn more_is_faster(self, main: Option<RunMetric>) -> bool {
+        matches!(
+            self.family.resolved(main),
+            MetricFamily::Throughput
+                | MetricFamily::Rate
+                | MetricFamily::Transactions
+                | MetricFamily::Fairness
+        )
     }
 
     /// The value of a row, or why it has none.

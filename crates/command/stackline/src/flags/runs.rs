@@ -1,8 +1,11 @@
 //! Flags of `runs`, and of `archive`.
 
 use super::choice::choice;
+use super::percentage::percent;
 use super::sharing::Sharing;
 use clap::{Args, Subcommand};
+use stackline_analyze::change_points::ChangePointRule;
+use stackline_analyze::curves::CurveMetric;
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_size};
 use std::path::PathBuf;
@@ -15,6 +18,7 @@ Examples:
   stackline runs --since 7d --tag nightly --in live
   stackline runs note last 'after the kernel update'
   stackline runs tag last nightly arm
+  stackline runs changes --tag nightly --metric p99
   stackline runs again before
   stackline runs add 20260101-120000-wan.stackline.tar.gz
   stackline runs remove before after
@@ -29,23 +33,30 @@ beginning of either (at least four letters, of one run only), `last`, or
 pub(crate) struct RunsFlags {
     #[command(subcommand)]
     pub(crate) command: Option<RunsCommand>,
-    /// List only runs whose name, specification, tags or note contain this text
-    pub(crate) text: Option<String>,
-    /// List only runs with this tag; may be repeated
-    #[arg(long, value_name = "TAG")]
-    pub(crate) tag: Vec<String>,
-    /// List only runs in this world
-    #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
-    pub(crate) world: Option<World>,
-    /// List only runs that started within this time, such as 7d, or since this date (UTC), such as 2026-01-31
-    #[arg(long, value_name = "TIME|DATE", value_parser = parse_since)]
-    pub(crate) since: Option<RunsSince>,
+    #[command(flatten)]
+    pub(crate) which: RunsFilterFlags,
     /// List all runs instead of the newest 20
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which of the kept runs are meant.
+#[derive(Args, Debug)]
+pub(crate) struct RunsFilterFlags {
+    /// Only runs whose name, specification, tags or note contain this text
+    pub(crate) text: Option<String>,
+    /// Only runs with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Only runs in this world
+    #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
+    pub(crate) world: Option<World>,
+    /// Only runs that started within this time, such as 7d, or since this date (UTC), such as 2026-01-31
+    #[arg(long, value_name = "TIME|DATE", value_parser = parse_since)]
+    pub(crate) since: Option<RunsSince>,
 }
 
 /// From when on runs are listed.
@@ -63,6 +74,8 @@ pub(crate) enum RunsCommand {
     Note(RunsNote),
     /// Give a run tags, by which it can be listed
     Tag(RunsTag),
+    /// Find where a figure of runs of the same measurement changed
+    Changes(RunsChanges),
     /// Add archives to the kept runs
     Add(RunsAdd),
     /// Make a run again, and say whether the results are the same
@@ -90,6 +103,50 @@ pub(crate) struct RunsTag {
     /// Remove these tags instead
     #[arg(long, requires = "tags")]
     pub(crate) remove: bool,
+}
+
+/// The largest window in which change points are sought: the work grows with its square.
+const LARGEST_WINDOW: u64 = 500;
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsChanges {
+    #[command(flatten)]
+    pub(crate) which: RunsFilterFlags,
+    /// The figure, by a name as for `plot --y`: mean, p99, throughput, response_p90
+    #[arg(long, value_name = "METRIC", default_value = "mean", value_parser = CurveMetric::parse)]
+    pub(crate) metric: CurveMetric,
+    /// How many runs are looked at together
+    #[arg(long, value_name = "RUNS", default_value_t = ChangePointRule::USUAL.window, value_parser = parse_window)]
+    pub(crate) window: usize,
+    /// The largest probability of such a change by chance
+    #[arg(long, value_name = "PROBABILITY", default_value_t = ChangePointRule::USUAL.max_p, value_parser = parse_probability)]
+    pub(crate) max_p: f64,
+    /// The least change that is shown, such as 5%
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
+    pub(crate) magnitude: f64,
+    /// Write the figures as CSV for Apache Otava, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) otava: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A number of runs from 2 to [`LARGEST_WINDOW`].
+fn parse_window(text: &str) -> Result<usize, String> {
+    let wrong = || format!("expected a number of runs from 2 to {LARGEST_WINDOW}, not `{text}`");
+    let runs: u64 = text.parse().map_err(|_| wrong())?;
+    match (2..=LARGEST_WINDOW).contains(&runs) {
+        true => usize::try_from(runs).map_err(|_| wrong()),
+        false => Err(wrong()),
+    }
+}
+
+/// A probability above 0 and below 1.
+fn parse_probability(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok();
+    let within = number.filter(|p| *p > 0.0 && *p < 1.0);
+    within.ok_or_else(|| format!("expected a probability such as 0.001, not `{text}`"))
 }
 
 #[derive(Args, Debug)]

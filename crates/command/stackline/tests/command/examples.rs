@@ -39,6 +39,7 @@ const RESULTS: Scene = Scene {
         "runs tag",
         "runs add",
         "runs again",
+        "runs changes",
         "archive",
         "gate",
         "ab",
@@ -91,6 +92,7 @@ const RESULTS: Scene = Scene {
                 sed -i 's/ loss 0.1%//' wan.stackline
                 sed 's/ 5 ms/ 4 ms/' wan.stackline >after.stackline
                 cp wan.stackline before.stackline ;;
+            *'runs changes --tag'*) stackline runs tag last nightly >tag.log ;;
             *'plot last'* | *'plot study'*)
                 sed -i 's/10 Mbit/<R>/; s/<R>.s/<R>/; s/ 5 ms loss 0.1%/ 5 ms loss <L>/' wan.stackline
                 echo 'R = 5 Mbit/s, 20 Mbit/s; L = 0.1%, 0.2%, 0.5%;' >>wan.stackline

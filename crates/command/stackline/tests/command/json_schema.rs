@@ -142,6 +142,11 @@ fn pairs_and_changes(outputs: &mut Outputs) {
         let words = ["run", "--trace", "--name", "kept", "-e", text];
         place.stackline(&words).succeeds();
     }
+    place
+        .stackline(&["runs", "tag", "last~1", "kernel"])
+        .succeeds();
+    let changes = ["runs", "changes", "--json"];
+    outputs.collect("change_points", &place, &changes);
     let segments = ["gate", "--json", "last~2", "last", "--segments"];
     outputs.collect("regression_gate", &place, &segments);
     let pairs = ["ab", "--json", "-e", &before, "-e", &after];

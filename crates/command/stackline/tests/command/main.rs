@@ -21,6 +21,7 @@ mod blocks_replay;
 mod brokers;
 mod bufferbloat;
 mod captures;
+mod changes;
 mod client;
 mod composers;
 mod databases;
