@@ -48,9 +48,8 @@ fn a_curve_says_why_it_ended_and_whether_the_generator_was_punctual() {
         closed_per_s: Some(2000.0),
     };
     let text = load_curve(&curve, &form());
-    let expected = "\
-offered   achieved           p50           p99  p99.9  generator
-  100/s      100/s  1.00 ms ±10%  10.0 ms ±10%      -    20.0 us
+    let expected = " offered  achieved           p50           p99  p99.9  generator
+   100/s     100/s  1.00 ms ±10%  10.0 ms ±10%      -    20.0 us
 ";
     assert!(text.starts_with(expected), "{text}");
     for words in [
@@ -103,7 +102,7 @@ fn the_highest_rate_is_an_interval_with_what_is_undecided_in_it() {
     };
     let text = highest_rate(&answer, &form());
     for words in [
-        "200/s      200/s   900 us ±10%  9.00 ms ±10%      -    20.0 us  missed",
+        "200/s     200/s  900 us ±10%  9.00 ms ±10%      -    20.0 us  missed",
         "highest rate with p99 < 5 ms: at least 100/s, less than 200/s",
         "err with at most 5 %",
         "the runs do not decide 150/s",
