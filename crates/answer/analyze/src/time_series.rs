@@ -24,7 +24,7 @@ pub struct SeriesQuestion {
     pub measurement: Option<usize>,
     /// Index of the run; by default the first of which something was kept.
     pub run: Option<u32>,
-    /// The length of an interval of events, s; by default such that there are about 60.
+    /// The length of an interval of events, s; by default, a run has about 60.
     pub every_s: Option<f64>,
     /// What is shown; all if empty.
     pub only: Vec<SeriesKind>,

@@ -80,7 +80,7 @@ impl SeriesKind {
             Self::Latency => "response time of the calls that ended",
             Self::Window => "congestion window",
             Self::RoundTrip => "smoothed round trip",
-            Self::Retransmissions => "segments sent again",
+            Self::Retransmissions => "segments retransmitted",
             Self::Queue => "fullest state of queues",
             Self::Lost => "datagrams lost",
             Self::Jitter => "interarrival jitter",

@@ -29,7 +29,7 @@ pub(crate) struct SeriesFlags {
     /// Its run, counted from 1; by default the first that has series
     #[arg(long = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) number: Option<u32>,
-    /// Length of an interval of a traced run; by default such that there are about 60
+    /// Length of an interval of a traced run; by default, a run has about 60
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) every: Option<Duration>,
     /// Some series alone: throughput, calls, latency, cwnd, rtt, retransmits, queue, lost, jitter, cpu

@@ -1,3 +1,5 @@
+//! What counts in which interval, how intervals become longer, what connections report in each.
+
 use super::*;
 
 const MS: u64 = 1_000_000;
