@@ -75,7 +75,7 @@ pub fn time_series(
                 kind,
                 reason: reason(kind, &run, bins.is_some()),
                 is_notable: question.only.contains(&kind)
-                    || !kind.is_special() && !(kind == SeriesKind::Throughput && has_calls),
+                    || !(kind.is_special() || kind == SeriesKind::Throughput && has_calls),
             }),
         }
     }

@@ -306,7 +306,7 @@ impl IntervalSeries {
         }
         self.closed.push(ClosedInterval {
             row,
-            times: has_room.then(|| from..self.times.len()),
+            times: has_room.then_some(from..self.times.len()),
         });
     }
 

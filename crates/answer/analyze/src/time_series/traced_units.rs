@@ -23,6 +23,9 @@ pub(super) struct TracedUnits {
     answered: Vec<(u64, i64)>,
 }
 
+/// The last transit of a pair's units, ns, the estimate until then, ns, and the one at the end of each interval, s.
+type JitterOfPair = (Option<i64>, f64, Vec<Option<f64>>);
+
 impl TracedUnits {
     pub(super) fn new(bins: SeriesBins) -> Self {
         Self {
@@ -167,7 +170,7 @@ impl TracedUnits {
     /// The estimate of each pair at the end of each interval (RFC 3550, section 6.4.1).
     fn jitter(&self, input: &AnalysisInput<'_>, run: &SeriesRun<'_>) -> Vec<SeriesLine> {
         let count = self.bins.count();
-        let mut pairs: BTreeMap<u32, (Option<i64>, f64, Vec<Option<f64>>)> = BTreeMap::new();
+        let mut pairs: BTreeMap<u32, JitterOfPair> = BTreeMap::new();
         for (at_ns, unit) in &self.received {
             let Some(sent) = self.sent.get(unit) else {
                 continue;
