@@ -5,7 +5,7 @@ use crate::exit::{Error, Result};
 use crate::flags::{RunFlags, Show};
 use crate::kept_flags::{KeptFlags, may_be_made};
 use crate::output;
-use crate::run::{RunMaking, RunSignals, make_and_show};
+use crate::run::{RunMaking, RunSignals, ask_for_intervals, make_and_show};
 use crate::show::show;
 use crate::verdicts::GateBase;
 use stackline_core::plan::Plan;
@@ -40,14 +40,16 @@ pub(crate) fn resume(flags: &RunFlags, run: &Path) -> Result {
         shown: flags.shown.clone(),
         against: flags.against.clone(),
         rule: flags.rule,
+        scope: flags.scope.clone(),
         reports: flags.reports.clone(),
         ..kept
     };
     made.text.json = flags.text.json;
     let source = SpecSource::from_run(&before.title(), before.specification.clone(), inputs.files);
     let (mut plan, assumed) = source.work(&made.text)?;
+    ask_for_intervals(&made, &mut plan);
     same_plan(&mut plan, &before)?;
-    let base = GateBase::find(made.against.as_deref(), &made.rule)?;
+    let base = GateBase::find(made.against.as_deref(), &made.rule, &made.scope)?;
     let signals = RunSignals::listen()?;
     let claimed = ClaimedRun::new(&path)?;
     // Another process may have gone on with it until now.

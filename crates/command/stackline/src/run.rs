@@ -386,7 +386,7 @@ fn inputs(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<R
 }
 
 /// Has every measurement keep sums of intervals, if the flags ask for them.
-fn ask_for_intervals(flags: &flags::RunFlags, plan: &mut Plan) {
+pub(crate) fn ask_for_intervals(flags: &flags::RunFlags, plan: &mut Plan) {
     let every = interval(flags);
     let measurements = plan.measurements.iter_mut();
     measurements.for_each(|measurement| measurement.interval = every);

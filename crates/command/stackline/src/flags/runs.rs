@@ -1,7 +1,7 @@
 //! Flags of `runs`, and of `archive`.
 
 use super::choice::choice;
-use super::percent;
+use super::percent::percent;
 use super::sharing::Sharing;
 use clap::{Args, Subcommand};
 use stackline_analyze::change_points::ChangePointRule;

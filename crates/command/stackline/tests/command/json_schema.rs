@@ -26,7 +26,7 @@ const NOT_HERE: [(&str, &str); 10] = [
 #[test]
 fn outputs_are_as_the_schema_says() {
     let mut outputs = Outputs::new();
-    let groups: [fn(&mut Outputs); 14] = [
+    let groups: [fn(&mut Outputs); 16] = [
         live_results,
         simulated_results,
         pairs_and_changes,
