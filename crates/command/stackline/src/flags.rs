@@ -23,6 +23,7 @@ mod percent;
 mod plot;
 mod probe;
 mod results_table;
+mod run;
 mod runs;
 mod series;
 mod session;
@@ -35,10 +36,8 @@ mod watch;
 use crate::exit::Result;
 use choice::choice;
 use clap::{Args, Parser, Subcommand};
-use stackline_core::interval_record::{LEAST_INTERVAL, LONGEST_INTERVAL};
 use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
-use stackline_core::run_schedule::RunOrder;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,6 +66,7 @@ pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow
 pub(crate) use plot::PlotFlags;
 pub(crate) use probe::{DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow};
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
+pub(crate) use run::{RunFlags, Seeds};
 pub(crate) use runs::{
     ArchiveFlags, RunsAdd, RunsAgain, RunsChanges, RunsCommand, RunsFilterFlags, RunsFlags,
     RunsPrune, RunsSince, RunsTag,
@@ -351,62 +351,6 @@ pub(crate) struct HelpFlags {
     pub(crate) words: Vec<String>,
 }
 
-#[derive(Args, Debug, Default)]
-pub(crate) struct RunFlags {
-    #[command(flatten)]
-    pub(crate) text: SpecTextFlags,
-    #[command(flatten)]
-    pub(crate) shown: TableFlags,
-    /// Directory of the files of `< file` and `> file`
-    #[arg(long, value_name = "DIR")]
-    pub(crate) files: Option<PathBuf>,
-    /// Name of the run, instead of the specification's
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    #[command(flatten)]
-    pub(crate) sharing: Sharing,
-    /// Simulated: repeat every run with seeds like 1..100
-    #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
-    pub(crate) seeds: Option<Seeds>,
-    /// Simulated: check that each run is the same twice
-    #[arg(long)]
-    pub(crate) check_determinism: bool,
-    /// Order of the runs: sweeps, random or declared
-    #[arg(long, value_name = "ORDER", value_parser = choice::<RunOrder>(), hide_possible_values = true, conflicts_with = "seeds")]
-    pub(crate) order: Option<RunOrder>,
-    /// Make what is missing of a kept run that ended early
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["spec", "expression", "over", "world", "hosts", "seed", "cpu", "name", "seeds", "check_determinism", "order", "trace", "capture", "share"])]
-    pub(crate) resume: Option<PathBuf>,
-    /// Keep events of all layers and machines
-    #[arg(long)]
-    pub(crate) trace: bool,
-    /// Keep and print the sums of intervals, such as 1s
-    #[arg(short = 'i', long, value_name = "TIME", value_parser = interval)]
-    pub(crate) interval: Option<Duration>,
-    /// Keep the packets of a port ('khons>edge'), of a host (khons) or of all, as pcapng
-    #[arg(long, value_name = "PLACE")]
-    pub(crate) capture: Vec<String>,
-    /// Then judge it by this run, or a file of `gate --save`; takes the options of `gate`
-    #[arg(long, value_name = "BASE")]
-    pub(crate) against: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) rule: GateRuleFlags,
-    #[command(flatten)]
-    pub(crate) scope: GateScopeFlags,
-    #[command(flatten)]
-    pub(crate) reports: CiFlags,
-}
-
-/// The length of the intervals whose sums are kept; a number alone is in seconds.
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = parse_moment(text)?;
-    let (least, most) = (LEAST_INTERVAL.seconds(), LONGEST_INTERVAL.seconds());
-    match (least..=most).contains(&seconds) {
-        true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err("expected a time from 1 ms to 1 h, such as 100ms or 1s".into()),
-    }
-}
-
 /// A run that goes on has its specification.
 fn or_resumed(spec: clap::Arg) -> clap::Arg {
     spec.required_unless_present("resume")
@@ -420,25 +364,6 @@ fn of_gates(option: clap::Arg) -> clap::Arg {
 /// Options that `run --help` explains.
 fn of_run(option: clap::Arg) -> clap::Arg {
     option.hide(true)
-}
-
-/// A range of seeds, both ends included.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seeds(pub(crate) std::ops::RangeInclusive<u64>);
-
-fn seeds(text: &str) -> Result<Seeds, String> {
-    let bad = || {
-        "expected two whole numbers in ascending order with .. between them, such as 1..100"
-            .to_string()
-    };
-    let (first, last) = text.split_once("..").ok_or_else(bad)?;
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| bad());
-    let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
-    if first <= last && last - first < 1_000_000 {
-        Ok(Seeds(first..=last))
-    } else {
-        Err(bad())
-    }
 }
 
 #[derive(Args, Debug)]
