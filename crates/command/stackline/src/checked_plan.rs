@@ -73,10 +73,17 @@ pub(crate) fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Chec
         // What is wrong may not be the stack.
         let checked = source.checked(&as_written);
         return match stacks.cannot.into_iter().next() {
-            Some((name, why)) if checked.plan.is_some() => Err(Error::input(format!(
-                "no stack can carry this out, as `--over all` asks: {name}: {why}"
-            ))
-            .hint("omit `--over all`")),
+            Some((name, why)) if checked.plan.is_some() => {
+                let hint = match why.contains("the address says the protocol") {
+                    true => {
+                        "omit `--over all`; to a web server `--over 'https, https(version = http2), https(version = http3)'` compares versions"
+                    }
+                    false => "omit `--over all`",
+                };
+                let message =
+                    format!("no stack can carry this out, as `--over all` asks: {name}: {why}");
+                Err(Error::input(message).hint(hint))
+            }
             _ => Ok(checked),
         };
     }

@@ -418,6 +418,10 @@ impl<'c> Checker<'c> {
                 "it is a host of the network `{0}`: write `across {0}`",
                 network.name
             ),
+            _ if host.text.contains(['/', ':']) => format!(
+                "a server of others has an address with its protocol, as in `to \"http://{}\"`",
+                host.text
+            ),
             (None, Some(near)) => format!("did you mean `{near}`? Otherwise {declare}"),
             (None, None) => declare,
         };
