@@ -243,6 +243,10 @@ impl OwnProgram {
         if !flags.ended() {
             return Ok(());
         }
+        if self.command.starts_with("await") {
+            // What awaits its peer is not the cause.
+            return Err(Error::interrupted());
+        }
         let command = shown_command(&self.command);
         let message = format!(
             "{} had not answered {command} when the run was ended",
