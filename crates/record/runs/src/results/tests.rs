@@ -143,8 +143,12 @@ prop_compose! {
     ) -> RunRecord {
         let (measurement, part, run, warmup, replicas) = place;
         RunRecord {
-            measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects, lateness,
+            measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects,
+            own_lateness: lateness.clone(),
+            lateness,
             initiator, responder, absent, network,
+            initiator_intervals: None,
+            responder_intervals: None,
             opening: OpeningTimes { transport, tls_round_trip },
             timed_calls: timed_calls.into_iter().map(|(begun_ns, took_ns)| TimedCall { begun_ns, took_ns }).collect(),
         }
