@@ -54,7 +54,7 @@ fn otava_finds_the_same_with_the_same_probabilities() {
         }
     };
     of(&ONE, &[(20, 1.923_744_499_469_633_7e-12, 999.0, 1048.6)]);
-    let middle = 1033.631_578_947_368_9;
+    let middle = 1_033.631_578_947_369;
     of(
         &TWO,
         &[

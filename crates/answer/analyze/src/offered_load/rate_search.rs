@@ -129,7 +129,7 @@ impl RateSearch {
         };
         let missed_per_s = of(RateVerdict::Missed).next();
         let ceiling = missed_per_s.unwrap_or(f64::INFINITY);
-        let met_per_s = of(RateVerdict::Met).filter(|rate| *rate < ceiling).last();
+        let met_per_s = of(RateVerdict::Met).rfind(|rate| *rate < ceiling);
         let floor = met_per_s.unwrap_or(0.0);
         FoundRate {
             met_per_s,
