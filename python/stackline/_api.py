@@ -112,6 +112,8 @@ def run(
     on_progress, end = shown(progress)
     try:
         answer = server.request("run", fields, on_progress=on_progress)
+        if on_progress is not None:
+            on_progress.complete()
     except StacklineError as error:
         so_far = getattr(error, "answer", {}).get("result")
         if so_far is not None:
@@ -195,6 +197,8 @@ def simulate(
     on_progress, end = shown(progress)
     try:
         server.request("simulate", fields, on_progress=on_progress, on_item=take)
+        if on_progress is not None:
+            on_progress.complete()
     finally:
         end()
     return made[0] if is_one else made

@@ -10,10 +10,26 @@ from ._terminal import columns_of, harmless
 
 Progress = Callable[[Mapping[str, Any]], None]
 # What the argument `progress` of a request may be: None for a line on a terminal, False for nothing, or a function that gets
-# `done`, `total`, `now` and `elapsed_s`.
+# a mapping with `done`, `total`, `now` and `elapsed_s`.
 ProgressArgument = Union[None, bool, Progress]
 
 _FIRST = 0.5  # Seconds until the first line: what is done before that needs none.
+
+
+class ReportedProgress:
+    """Passes progress on to a function, and at the end that all is done."""
+
+    def __init__(self, function: Progress) -> None:
+        self._function = function
+        self._last: Optional[Mapping[str, Any]] = None
+
+    def __call__(self, progress: Mapping[str, Any]) -> None:
+        self._last = progress
+        self._function(progress)
+
+    def complete(self) -> None:
+        if self._last is not None and self._last["done"] != self._last["total"]:
+            self({**self._last, "done": self._last["total"], "now": None})
 
 
 class ProgressLine:
@@ -32,6 +48,9 @@ class ProgressLine:
         columns = columns_of(self._stream)
         self._write("\r" + line(progress, columns - 1, self._blocks).ljust(columns - 1))
         self._is_drawn = True
+
+    def complete(self) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._is_drawn:
@@ -65,10 +84,10 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
 
 
-def shown(argument: ProgressArgument) -> tuple[Optional[Progress], Callable[[], None]]:
+def shown(argument: ProgressArgument) -> tuple[Union[None, ReportedProgress, ProgressLine], Callable[[], None]]:
     """What gets the progress, and what is called at the end."""
     if callable(argument):
-        return argument, lambda: None
+        return ReportedProgress(argument), lambda: None
     stream = sys.stderr
     wanted = argument is not False and stream is not None
     if argument is None and wanted:

@@ -58,6 +58,10 @@ class Row(Mapping[str, Any]):
     _fields: Mapping[str, Any]
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
+        variables = fields.get("variables")
+        if isinstance(variables, Mapping):
+            whole = {name: _whole(value) for name, value in variables.items()}
+            fields = {**fields, "variables": whole}
         object.__setattr__(self, "_fields", fields)
 
     def __getitem__(self, name: str) -> Any:
@@ -116,6 +120,11 @@ class Row(Mapping[str, Any]):
     def __repr__(self) -> str:
         shown = (f"{name}={_short(value)}" for name, value in self._fields.items() if value is not None)
         return f"Row({', '.join(shown)})"
+
+
+def _whole(value: Any) -> Any:
+    """A swept value as an int where it is whole: the specification has `N = 32`."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
 def _short(value: object) -> str:

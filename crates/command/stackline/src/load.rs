@@ -87,9 +87,12 @@ fn wish(flags: &LoadFlags) -> LoadWish {
     }
 }
 
+/// Gives the answer in a form, for programs if that is true.
+type ShownLoad = Box<dyn Fn(&LoadForm, bool) -> Shown>;
+
 /// What came of it, as it is printed.
 struct LoadAnswer {
-    shown: Box<dyn Fn(&LoadForm, bool) -> Shown>,
+    shown: ShownLoad,
     exit: Exit,
     is_interrupted: bool,
 }
