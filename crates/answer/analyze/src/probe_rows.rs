@@ -158,6 +158,11 @@ pub fn probe_curves(records: &[ProbeRecord], figure: ProbeFigure, began: &str) -
         curves: Vec::new(),
         left_out: BTreeMap::new(),
     };
+    let failed = records.iter().flat_map(|record| &record.measurements);
+    let failed = failed.filter(|one| one.failure.is_some()).count();
+    if failed > 0 {
+        set.left_out.insert("its probe failed".to_owned(), failed);
+    }
     for name in names.iter() {
         let rows = probe_rows(records, name, span_ms);
         let lines = lines(&rows, figure);

@@ -1,5 +1,6 @@
 //! Probes as text and JSON: a line for each, a series over time, alerts and what a webhook is sent of them.
 
+use crate::csv;
 use crate::figure::percent;
 use crate::grid::{Align, line, width, widths};
 use serde_json::{Map, Value, json};
@@ -144,6 +145,45 @@ fn span_cells(row: &ProbeSpanRow, span_ms: u64, has_times: bool, has_rates: bool
         cells.push(rate.unwrap_or_else(|| ABSENT.to_owned()));
     }
     cells
+}
+
+/// Every probe of a series as CSV, by time: a line for each measurement. Times are in seconds; of a failed probe they are empty.
+#[must_use]
+pub fn probe_csv(records: &[ProbeRecord]) -> String {
+    let head = [
+        "time",
+        "measurement",
+        "n",
+        "median_s",
+        "p99_s",
+        "max_s",
+        "throughput_bit_s",
+        "lost",
+        "failure",
+    ];
+    let line = |record: &ProbeRecord, one: &ProbedMeasurement| {
+        let times = SampleStatistics::from_histogram(&one.times_ns, 1e-9);
+        let time = |value: fn(&SampleStatistics) -> f64| times.as_ref().map(value);
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        csv::line(&[
+            iso_utc(record.at()),
+            one.text.clone(),
+            times.map_or(0, |times| times.n).to_string(),
+            number(time(|times| times.median)),
+            number(time(|times| times.p99)),
+            number(time(|times| times.max)),
+            number(one.throughput_bit_s),
+            one.lost.map_or_else(String::new, |lost| lost.to_string()),
+            one.failure.clone().unwrap_or_default(),
+        ])
+    };
+    let lines = records.iter().flat_map(|record| {
+        let measurements = record.measurements.iter();
+        measurements.map(move |one| line(record, one))
+    });
+    std::iter::once(csv::line(&head.map(str::to_owned)))
+        .chain(lines)
+        .collect()
 }
 
 /// The rows of a measurement as JSON.

@@ -31,7 +31,7 @@ pub(crate) fn plot(flags: &PlotFlags) -> Result {
     if files.is_empty() {
         print(flags, &set)?;
     } else {
-        write(flags, &set, &files)?;
+        write(flags, &set, &files, &plot_csv(&set))?;
     }
     notes(&set).iter().for_each(|note| {
         output::say(&format_args!("note: {note}"));
@@ -72,15 +72,15 @@ fn curve_run(path: &Path) -> Result<CurveRun> {
     })
 }
 
-/// Draws curves that are not of runs in these files.
-pub(crate) fn write_curves(set: &CurveSet, paths: &[PathBuf]) -> Result {
+/// Draws curves that are not of runs in these files; `points` is what a file of their points holds.
+pub(crate) fn write_curves(set: &CurveSet, paths: &[PathBuf], points: &str) -> Result {
     let files = paths.iter().map(|path| PlotFileFormat::of_path(path));
     let files = files.collect::<Result<Vec<PlotFileFormat>>>()?;
     let flags = PlotFlags {
         output: paths.to_vec(),
         ..PlotFlags::of_curves()
     };
-    write(&flags, set, &files)?;
+    write(&flags, set, &files, points)?;
     let omissions = set.omissions();
     omissions.iter().for_each(|note| {
         output::say(&format_args!("note: {note}"));
@@ -98,11 +98,11 @@ fn picture(flags: &PlotFlags, set: &CurveSet) -> Result<VectorScene> {
     }
 }
 
-fn write(flags: &PlotFlags, set: &CurveSet, files: &[PlotFileFormat]) -> Result<()> {
+fn write(flags: &PlotFlags, set: &CurveSet, files: &[PlotFileFormat], points: &str) -> Result<()> {
     let mut names = String::new();
     for (path, format) in flags.output.iter().zip(files) {
         match format {
-            PlotFileFormat::Points => output::file(path, plot_csv(set))?,
+            PlotFileFormat::Points => output::file(path, points)?,
             PlotFileFormat::Page => {
                 let title = format!("{} over {}", set.y.name, set.x.name);
                 let page = plot_page(&title, set, &picture(flags, set)?, &notes(set));

@@ -33,13 +33,15 @@ fn describe(path: &str, command: &Command, out: &mut String) {
         .get_subcommands()
         .filter(|below| !below.is_hide_set() && below.get_name() != "help")
         .collect();
-    if below.is_empty() {
+    let is_shown = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
+    let does_more = path != "stackline" && command.get_arguments().any(|arg| is_shown(&arg));
+    if below.is_empty() || does_more {
         let about = command
             .get_about()
             .map(ToString::to_string)
             .unwrap_or_default();
         let _ = write!(out, "\n## {path}\n\n{about}.\n\n");
-        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let shown = command.get_arguments().filter(is_shown);
         let rows: String = shown
             .map(|arg| row(&[&format!("`{}`", spelled(arg)), &explained(arg)]))
             .collect();

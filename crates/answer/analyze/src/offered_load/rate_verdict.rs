@@ -50,11 +50,25 @@ pub fn judge_rate(
     figure: ExpectedFigure,
     bound: FigureBound,
 ) -> Option<RateFigure> {
-    let values: Vec<f64> = runs
-        .iter()
-        .filter_map(|run| figure_of(run, figure).ok())
-        .collect();
-    judge_values(&values, bound)
+    let values = |figure: ExpectedFigure| -> Vec<f64> {
+        let all = runs.iter();
+        all.filter_map(|run| figure_of(run, figure).ok()).collect()
+    };
+    let mut judged = judge_values(&values(figure), bound)?;
+    // What the median already exceeds, no higher percentile keeps.
+    let is_above_median = match figure {
+        ExpectedFigure::Percentile(percent) => percent > 50.0,
+        ExpectedFigure::Max => true,
+        _ => false,
+    };
+    let is_upper = matches!(bound, FigureBound::Below(_) | FigureBound::AtMost(_));
+    if judged.verdict == RateVerdict::Undecided && is_above_median && is_upper {
+        let median = judge_values(&values(ExpectedFigure::Percentile(50.0)), bound);
+        if median.is_some_and(|median| median.verdict == RateVerdict::Missed) {
+            judged.verdict = RateVerdict::Missed;
+        }
+    }
+    Some(judged)
 }
 
 /// The mean of values beside a bound.

@@ -9,7 +9,9 @@ use stackline_analyze::probe_rows::{
     ProbeFigure, own_figure, probe_curves, probe_rows, probed_names, row_span_ms,
 };
 use stackline_core::units::counted;
-use stackline_report::probes::{probe_rows_json, probe_table, series_json, series_table};
+use stackline_report::probes::{
+    probe_csv, probe_rows_json, probe_table, series_json, series_table,
+};
 use stackline_runs::iso_utc;
 use stackline_runs::probe_series::{
     KeptSeries, ProbeRecord, kept_series, kept_series_list, read_probes, series_root,
@@ -95,7 +97,7 @@ fn draw(flags: &ProbeShow, records: &[ProbeRecord]) -> Result {
     };
     let began = records.first().map(|first| iso_utc(first.at()));
     let set = probe_curves(records, figure, &began.unwrap_or_default());
-    write_curves(&set, &flags.output)
+    write_curves(&set, &flags.output, &probe_csv(records))
 }
 
 pub(super) fn remove(flags: &ProbeRemove) -> Result {

@@ -142,7 +142,16 @@ fn a_series_is_kept_listed_shown_drawn_and_removed() {
     let words = ["probe", "show", "lossy", "-o", "a.csv", "-o", "a.svg"];
     place.stackline(&words).succeeds();
     let csv = fs::read_to_string(place.path("a.csv")).unwrap();
-    assert!(csv.contains("median") && csv.contains("p99"), "{csv}");
+    assert!(
+        csv.starts_with("time,measurement,n,median_s,p99_s,max_s,"),
+        "{csv}"
+    );
+    assert!(
+        csv.lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with("20")),
+        "{csv}"
+    );
     assert!(
         fs::read_to_string(place.path("a.svg"))
             .unwrap()
