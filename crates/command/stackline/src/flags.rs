@@ -217,7 +217,7 @@ pub(crate) enum StacklineCommand {
     /// Idle, during downloads and during uploads: latency, round trips a minute, and a grade. The path leads to a web server, or is a
     /// modelled access line, where another queue is tried as well.
     Bufferbloat(BufferbloatFlags),
-    /// Offer rising load, or find the highest rate that meets an expectation
+    /// Offer rising load, or find the highest rate that is good enough
     ///
     /// The load is open: operations begin at their moments, whether or not those before them are answered. The table has latency against
     /// the offered rate, why no more was offered, and whether the generator was punctual.

@@ -234,6 +234,6 @@ mod tests {
         let source = SpecSource::made("test", "1 rr N*5; N = 64".to_owned());
         let plan = source.plan(&Overrides::default()).unwrap();
         let shown = what(&plan.measurements[0]);
-        assert!(shown.starts_with("N = 64: 1 "), "{shown}");
+        assert!(shown.starts_with("N = 64 B: 1 "), "{shown}");
     }
 }

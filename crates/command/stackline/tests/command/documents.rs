@@ -77,13 +77,16 @@ fn the_commands_of_the_documents_take_their_texts() {
             .into_iter()
             .filter(|(language, _)| language == "sh")
         {
-            for text in text
-                .lines()
-                .filter_map(|line| line.split_once("-e '")?.1.split_once('\''))
-                .map(|(text, _)| text)
-            {
+            let texts = text.lines().filter_map(|line| {
+                let (text, _) = line.split_once("-e '")?.1.split_once('\'')?;
+                Some((text, line.contains("stackline load ")))
+            });
+            for (text, is_load) in texts {
                 let output = place.stackline(&["check", "-e", text]);
-                assert!(output.status.success(), "{name}: {text}\n{}", output.err);
+                // `load` gives each rate a time of its own.
+                let has_no_end = output.err.contains("this part would never end");
+                let is_right = output.status.success() || is_load && has_no_end;
+                assert!(is_right, "{name}: {text}\n{}", output.err);
                 checked += 1;
             }
         }
