@@ -22,6 +22,7 @@ fn alone(mut measurement: Measurement) -> Measurement {
     measurement.variables = Vec::new();
     measurement.variable_units = Vec::new();
     measurement.line = 1;
+    measurement.specification = 0;
     for part in &mut measurement.parts {
         part.text = String::new();
     }

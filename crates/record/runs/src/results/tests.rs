@@ -144,7 +144,7 @@ prop_compose! {
         let (measurement, part, run, warmup, replicas) = place;
         RunRecord {
             measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects,
-            own_lateness: lateness.clone(),
+            own_lateness: if lateness.counts.is_empty() { Histogram::default() } else { lateness.clone() },
             lateness,
             initiator, responder, absent, network,
             initiator_intervals: None,
