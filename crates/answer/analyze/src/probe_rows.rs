@@ -295,6 +295,11 @@ mod tests {
         assert_eq!(points, [(0.0, 0.002), (2.0, 0.004)]);
         assert_eq!(set.x.unit, "min");
         let none = probe_curves(&records, ProbeFigure::Throughput, "now");
-        assert_eq!(none.omissions(), ["1 row was left out: no throughput"]);
+        let failed = "1 row was left out: its probe failed";
+        assert_eq!(set.omissions(), [failed]);
+        assert_eq!(
+            none.omissions(),
+            [failed, "1 row was left out: no throughput"]
+        );
     }
 }
