@@ -520,7 +520,7 @@ fn every_command_is_in_a_scene() {
             let is_there = |known: &&str| known == command || known.starts_with(&below);
             !SCENES
                 .iter()
-                .any(|scene| scene.commands.iter().any(|known| is_there(known)))
+                .any(|scene| scene.commands.iter().any(&is_there))
         })
         .collect();
     assert!(lacking.is_empty(), "{lacking:?}");
