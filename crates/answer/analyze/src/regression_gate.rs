@@ -427,7 +427,7 @@ fn more_runs(compared: &ComparedFigure, rule: RegressionRule, figures: usize) ->
     })
 }
 
-/// How many runs are needed beyond those that there are, if more is never worse; `None` beyond [`MOST_RUNS`].
+/// How many more runs are needed, if more is never worse; `None` beyond [`MOST_RUNS`].
 pub(crate) fn more_needed(runs: u64, is_enough: impl Fn(u64) -> bool) -> Option<u64> {
     let mut enough = runs + 1;
     while !is_enough(enough) {

@@ -54,7 +54,7 @@ impl RunEstimate {
         }
     }
 
-    /// The counted runs that there are at least, and at most.
+    /// The least and the greatest number of counted runs.
     pub(crate) fn planned(&self) -> [u64; 2] {
         let sum = |of: fn(&MeasurementPace) -> u64| {
             let all = self.measurements.iter().map(of);
