@@ -1,7 +1,7 @@
 //! Servers for clients of other tools (`agent --serve`), asked by those clients and by ours.
 
 use crate::support::daemons::free_port;
-use crate::support::{Place, has_program, number, skip, until, wait_until};
+use crate::support::{Place, has_program, number, skip, wait_until};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
@@ -182,13 +182,11 @@ fn clients_of_iperf3_are_served_in_every_direction() {
         assert!((8e6..12e6).contains(&rate), "{arguments:?}: {said}");
     }
     // A second client during a test is refused, and the first one goes on.
-    let held = until("the last test is over", || {
-        let mut held = TcpStream::connect(services.address("iperf3")).unwrap();
-        held.write_all(&[b'x'; 37]).unwrap();
-        let mut state = [0];
-        held.read_exact(&mut state).unwrap();
-        (state == [PARAM_EXCHANGE]).then_some(held)
-    });
+    let mut held = TcpStream::connect(services.address("iperf3")).unwrap();
+    held.write_all(&[b'x'; 37]).unwrap();
+    let mut state = [0];
+    held.read_exact(&mut state).unwrap();
+    assert_eq!(state, [PARAM_EXCHANGE]);
     let said = iperf3(&services, &["-n", "1M"]);
     assert!(said["error"].as_str().unwrap().contains("busy"), "{said}");
     drop(held);

@@ -48,13 +48,18 @@ impl StreamServer for Iperf3Service {
         let Some(streams) = self.enter(cookie, &stream, number)? else {
             return Ok(());
         };
-        let done = carry_out(&mut stream, &streams);
+        let end = carry_out(&mut stream, &streams);
+        // Before the client learns that its test is over: it may begin the next one at once.
         *self.open() = None;
-        if done.is_err() {
+        let concluded = end.and_then(|end| match end {
+            TestEnd::ResultsExchanged => conclude(&mut stream),
+            TestEnd::ClientGaveUp => Ok(()),
+        });
+        if concluded.is_err() {
             // It may have left, too.
             let _ = stream.write_all(&[state::SERVER_TERMINATE]);
         }
-        done
+        concluded
     }
 }
 
@@ -90,8 +95,14 @@ impl Iperf3Service {
     }
 }
 
-/// Carries out a test, as the client on the control connection asks.
-fn carry_out(control: &mut TcpStream, streams: &Receiver<NumberedStream>) -> io::Result<()> {
+/// How a test ended.
+enum TestEnd {
+    ResultsExchanged,
+    ClientGaveUp,
+}
+
+/// Carries out a test, as the client on the control connection asks, up to the exchange of results.
+fn carry_out(control: &mut TcpStream, streams: &Receiver<NumberedStream>) -> io::Result<TestEnd> {
     control.write_all(&[state::PARAM_EXCHANGE])?;
     let asked: Iperf3Parameters = read_json(control)?;
     let directions = directions(&asked)?;
@@ -121,14 +132,18 @@ fn carry_out(control: &mut TcpStream, streams: &Receiver<NumberedStream>) -> io:
     let tallies = running.end();
     match ended? {
         state::TEST_END => {}
-        // It gave up.
-        state::CLIENT_TERMINATE => return Ok(()),
+        state::CLIENT_TERMINATE => return Ok(TestEnd::ClientGaveUp),
         other => return Err(io::Error::other(format!("the state {other}"))),
     }
     control.set_read_timeout(Some(SILENCE))?;
     control.write_all(&[state::EXCHANGE_RESULTS])?;
     let _: Iperf3Results = read_json(control)?;
     write_json(control, &results(&tallies, seconds))?;
+    Ok(TestEnd::ResultsExchanged)
+}
+
+/// Says that the test is over, and hears that the client is content.
+fn conclude(control: &mut TcpStream) -> io::Result<()> {
     control.write_all(&[state::DISPLAY_RESULTS])?;
     match read_state(control)? {
         state::IPERF_DONE => Ok(()),
