@@ -15,8 +15,8 @@ const QUEUES_NS: u64 = 5_000_000;
 const FIRST_WINDOW: u64 = 10 * SEGMENT;
 /// A segment that was held back for less than this is not counted as held, ns.
 const HELD_NS: u64 = 5_000_000;
-/// Data smaller than the largest segment divided by this is a small end that Nagle's algorithm may hold back.
-const SMALL: u64 = 2;
+/// The most bytes of options that a segment carries instead of data (RFC 9293, 3.1).
+const OPTIONS_MOST: u64 = 40;
 
 /// A segment of at least this many bytes counts as full-sized, whatever options its headers carry.
 const WHOLE: u64 = SEGMENT / 10 * 9;
@@ -37,7 +37,9 @@ impl RequestConnection {
         passing: Passing,
         segment: &DissectedSegment,
     ) {
-        self.directions[direction as usize].scale = segment.window_scale;
+        let own = &mut self.directions[direction as usize];
+        own.scale = segment.window_scale;
+        own.announced = segment.largest_segment.map(u64::from);
         match direction {
             EventStreamDirection::There if passing.leaves => {
                 self.syn_again += u64::from(self.syn_ns.is_some());
@@ -81,6 +83,7 @@ impl RequestConnection {
     ) {
         self.note_pause(at_ns, direction, from, end);
         let other_ack = self.directions[1 - direction as usize].acknowledged;
+        let is_small = self.is_small(direction, segment.bytes);
         let own = &mut self.directions[direction as usize];
         if end <= own.left.end() {
             own.again_count += 1;
@@ -101,8 +104,6 @@ impl RequestConnection {
         let before = own.left.whole(from).map(|moment| moment.at_ns);
         // In a long message, any segment waits for the acknowledgements of what is in flight, so only a short burst counts.
         let is_short = end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
-        // Until a full segment was seen, one of Ethernet is assumed.
-        let is_small = segment.bytes * SMALL < own.largest.max(1460);
         if is_small && !segment.fin {
             own.sends_small(end, other_ack.map_or(0, |(acked, _)| acked));
         }
@@ -166,6 +167,15 @@ impl RequestConnection {
         }
     }
 
+    /// Whether a segment with that much data is smaller than a full one, so that Nagle's algorithm may hold it back (RFC 9293, 3.7.4).
+    /// If the set-up was not seen, the largest segment so far is a full one, and at least one of Ethernet.
+    fn is_small(&self, direction: EventStreamDirection, bytes: u64) -> bool {
+        let [there, back] = self.directions.each_ref().map(|one| one.announced);
+        let largest = self.directions[direction as usize].largest;
+        let full = there.zip(back).map(|(there, back)| there.min(back));
+        bytes + OPTIONS_MOST < full.unwrap_or(largest.max(SEGMENT))
+    }
+
     /// New data of a sender that is not observed, which an acknowledgement released one round trip before: the sender had no room in
     /// the window, or held a small end back until all before it was acknowledged.
     fn note_far_sender(
@@ -176,6 +186,7 @@ impl RequestConnection {
         trip_ns: u64,
     ) {
         let acknowledged = self.directions[1 - direction as usize].acknowledged;
+        let is_small = self.is_small(direction, range.end - range.from);
         let own = &mut self.directions[direction as usize];
         let Some(before) = own
             .farthest
@@ -195,7 +206,6 @@ impl RequestConnection {
             return remember(&mut own.full, (before.at_ns, at_ns), &mut self.left_out);
         }
         let is_short = range.end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
-        let is_small = (range.end - range.from) * SMALL < own.largest.max(SEGMENT);
         if let Some((acked, acked_ns)) = acknowledged
             && is_short
             && is_small

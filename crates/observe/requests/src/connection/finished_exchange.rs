@@ -404,15 +404,15 @@ impl RequestConnection {
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
         let losses = own.waits_for_losses(from, end);
-        let held = own
-            .held
-            .iter()
-            .filter(|(behind, ..)| *behind > from && *behind <= end && !own.is_nagle_off);
         // If its receiver is not observed, the message has left for good when its last retransmission has left.
         let is_receiver_seen = self.ends[1 - direction as usize].host.is_some();
         let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);
         let left = pair(&own.left).map(|(first, last)| (first, last.max(mended_ns.unwrap_or(0))));
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
+        // What waited since before the message began did not wait for its own acknowledgement.
+        let held = own.held.iter().filter(|(behind, _, since)| {
+            *behind > from && *behind <= end && *since >= first_ns && !own.is_nagle_off
+        });
         let overlap =
             |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
         let sum = |all: u64, ns: u64| all.saturating_add(ns);

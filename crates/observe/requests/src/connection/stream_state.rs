@@ -118,6 +118,8 @@ pub(super) struct RequestStreamState {
     pub(super) acknowledged: Option<(u64, u64)>,
     /// The window scale that its sender announced, if any.
     pub(super) scale: Option<u8>,
+    /// The largest segment that its sender announced to accept, if any.
+    pub(super) announced: Option<u64>,
     /// Whether its end was given to the parser.
     pub(super) finished: bool,
     /// When its sender closed this direction or reset the connection, ns.

@@ -241,6 +241,27 @@ fn an_end_that_waits_for_an_acknowledgement_is_held() {
 }
 
 #[test]
+fn the_body_of_an_answer_that_waits_for_an_acknowledgement_is_held() {
+    let mut path = Path::new();
+    path.connect(0);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
+    for round in 0..2 {
+        let at_ms = 100 * round;
+        path.send(10 + at_ms, 0, GET, "");
+        path.send(16 + at_ms, 1, head, "");
+        // The delayed acknowledgement.
+        path.send(61 + at_ms, 0, b"", "");
+        path.send(66 + at_ms, 1, &[b'x'; 1000], "");
+    }
+    let held_ns: Vec<u64> = path
+        .finish()
+        .iter()
+        .map(|done| done.response.as_ref().unwrap().held_ns)
+        .collect();
+    assert_eq!(held_ns, [50 * MS, 50 * MS]);
+}
+
+#[test]
 fn calls_behind_lost_ones_are_not_counted_from_the_beginning() {
     let mut path = Path::new();
     path.connect(0);
