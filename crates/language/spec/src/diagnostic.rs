@@ -114,6 +114,18 @@ impl Diagnostic {
         }
     }
 
+    /// The error of one row of a sweep, named by its values, where other rows of it are right.
+    pub(crate) fn leaves_out(self, row: &str) -> Self {
+        if self.severity == Severity::Warning {
+            return self;
+        }
+        Self {
+            severity: Severity::Warning,
+            message: format!("the row {row} is left out: {}", self.message),
+            ..self
+        }
+    }
+
     /// Adds the hint `did you mean ...` when a candidate is near, otherwise the hint `otherwise`.
     pub(crate) fn did_you_mean<'c>(
         self,
@@ -126,6 +138,13 @@ impl Diagnostic {
             None => self.hint(otherwise),
         }
     }
+}
+
+/// A place in a [`DiagnosticReport`].
+#[derive(Clone, Copy)]
+pub(crate) struct ReportMark {
+    listed: usize,
+    more: usize,
 }
 
 /// The diagnostics found so far.
@@ -166,6 +185,20 @@ impl DiagnosticReport {
     /// Whether further diagnostics are only counted, so that searching for hints is pointless.
     pub(crate) const fn full(&self) -> bool {
         self.list.len() >= MOST
+    }
+
+    /// The place behind what was found so far, for [`take_since`](Self::take_since).
+    pub(crate) const fn mark(&self) -> ReportMark {
+        ReportMark {
+            listed: self.list.len(),
+            more: self.more,
+        }
+    }
+
+    /// Takes out what was added behind a place.
+    pub(crate) fn take_since(&mut self, mark: ReportMark) -> Vec<Diagnostic> {
+        self.more = mark.more;
+        self.list.split_off(mark.listed.min(self.list.len()))
     }
 
     /// Number of errors so far, of all kinds.

@@ -15,6 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use stackline_core::plan::{
     Composer, Measurement, MeasurementPart, Stack, StoppingCriterion, VariableUnit, Warmup,
+    describe_swept_values,
 };
 use stackline_core::procedure::{PairSide, Procedure};
 
@@ -54,6 +55,41 @@ struct SweepDesign {
     units: Vec<VariableUnit>,
     /// The lists of stacks, with their lengths.
     lists: Vec<(StackSource, usize)>,
+}
+
+impl SweepDesign {
+    /// How many combinations of stacks there are.
+    fn stacks(&self) -> usize {
+        self.lists.iter().map(|(_, length)| *length).product()
+    }
+
+    /// The values of the variables in a combination. Stacks vary fastest, so that those with the same values are neighbours.
+    fn bound(&self, specification: &Specification, combination: usize) -> Vec<(String, f64)> {
+        let variables = specification
+            .sweeps
+            .iter()
+            .map(|sweep| sweep.name.text.clone());
+        let row = combination / self.stacks().max(1);
+        let values = digits(row, self.sweeps.iter().map(Vec::len));
+        variables
+            .zip(self.sweeps.iter().zip(values))
+            .filter_map(|(name, (list, index))| list.get(index).map(|value| (name, *value)))
+            .collect()
+    }
+}
+
+/// What came of the measurements of one combination of stacks.
+#[derive(Clone, Default)]
+struct StackOutcome {
+    has_measurement: bool,
+    refused: Vec<RefusedRow>,
+}
+
+/// A measurement that is not possible: the values of its row, as in `N = 3, D = 5 ms`, and why.
+#[derive(Clone)]
+struct RefusedRow {
+    row: String,
+    why: Vec<Diagnostic>,
 }
 
 /// One combination: values of the variables and, for each part, its stack.
@@ -128,12 +164,66 @@ impl Checker<'_> {
             sweeps,
             lists,
         };
+        let refused = self.combinations(item, specification, &design);
+        if self.report.errors() == 0 {
+            self.loaded(specification, total - refused);
+        }
+    }
+
+    /// Adds the measurement of each combination and returns how many were refused. If only some values of the variables are refused, the
+    /// others remain; a stack that no value suits is a mistake of the text, and the first such mistake ends the check.
+    fn combinations(
+        &mut self,
+        item: usize,
+        specification: &Specification,
+        design: &SweepDesign,
+    ) -> usize {
+        let stacks = design.stacks();
+        let total = design.sweeps.iter().map(Vec::len).product::<usize>() * stacks;
+        // By combination of stacks: whether one of its measurements is right, and what was wrong with the others.
+        let mut outcomes = vec![StackOutcome::default(); stacks];
         for combination in 0..total {
-            if !self.combination(item, specification, &design, combination) {
-                return;
+            let before = self.report.mark();
+            let is_right = self.combination(item, specification, design, combination);
+            let Some(outcome) = outcomes.get_mut(combination % stacks.max(1)) else {
+                break;
+            };
+            outcome.has_measurement |= is_right;
+            if !is_right {
+                let bound = design.bound(specification, combination);
+                let row = describe_swept_values(&bound, &design.units);
+                let why = self.report.take_since(before);
+                outcome.refused.push(RefusedRow { row, why });
+                // Nothing else can be right where nothing varies.
+                if total == stacks {
+                    break;
+                }
             }
         }
-        self.loaded(specification, total);
+        let mut refused = 0;
+        for outcome in outcomes {
+            refused += outcome.refused.len();
+            self.report_refused(outcome);
+        }
+        refused
+    }
+
+    /// Reports what was wrong with the combinations of one stack: as warnings if others of it remain.
+    fn report_refused(&mut self, outcome: StackOutcome) {
+        let StackOutcome {
+            has_measurement,
+            refused,
+        } = outcome;
+        let reported = if has_measurement { refused.len() } else { 1 };
+        for RefusedRow { row, why } in refused.into_iter().take(reported) {
+            for diagnostic in why {
+                self.report.push(if has_measurement {
+                    diagnostic.leaves_out(&row)
+                } else {
+                    diagnostic
+                });
+            }
+        }
     }
 
     /// When names are wrong already: what else can be said, with the first value of each variable.
@@ -234,18 +324,9 @@ impl Checker<'_> {
         design: &SweepDesign,
         combination: usize,
     ) -> bool {
-        let SweepDesign { sweeps, lists, .. } = design;
-        let stacks: usize = lists.iter().map(|(_, length)| *length).product();
-        let variables = specification
-            .sweeps
-            .iter()
-            .map(|sweep| sweep.name.text.clone());
-        // Stacks vary fastest, so that those with the same values are neighbours.
-        let values = digits(combination / stacks.max(1), sweeps.iter().map(Vec::len));
-        let bound: Vec<(String, f64)> = variables
-            .zip(sweeps.iter().zip(values))
-            .filter_map(|(name, (list, index))| list.get(index).map(|value| (name, *value)))
-            .collect();
+        let lists = &design.lists;
+        let stacks = design.stacks();
+        let bound = design.bound(specification, combination);
         let picks = digits(
             combination % stacks.max(1),
             lists.iter().map(|(_, length)| *length),

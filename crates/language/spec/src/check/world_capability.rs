@@ -5,71 +5,129 @@
 
 use super::checker::Checker;
 use super::clauses::{clause_network, find_effective_clause};
+use super::measurement_origin::MeasurementOrigin;
 use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::tree::{AccessItem, ClauseKind, PartItem, SpecItem, Specification, Tree};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::network::{DEFAULT_MTU, MOST_HOPS, MOST_IMP_HOPS, Network, NetworkLink};
-use stackline_core::plan::{Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Via};
+use stackline_core::plan::{
+    Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Via, describe_swept_values,
+};
 use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::routes;
 
 impl Checker<'_> {
-    /// Reports what the worlds cannot do; for each specification, only its first measurement with such a problem.
+    /// Reports what the worlds cannot do. If they can carry out other rows of the same sweep over the same stacks, the plan loses the row
+    /// with a warning; otherwise only the first such measurement of a specification is reported.
     pub(crate) fn judge(&mut self, tree: &Tree) {
+        let found: Vec<Vec<Diagnostic>> = (self.plan.measurements.iter())
+            .zip(&self.origins)
+            .map(|(measurement, origin)| self.beyond_its_world(tree, measurement, origin))
+            .collect();
+        let rows = || self.plan.measurements.iter().zip(&self.origins).zip(&found);
+        let possible: BTreeSet<SweptStacks> = rows()
+            .filter(|(_, found)| found.is_empty())
+            .map(|((measurement, origin), _)| SweptStacks::new(measurement, origin))
+            .collect();
+        let is_left_out: Vec<bool> = rows()
+            .map(|((measurement, origin), found)| {
+                !found.is_empty() && possible.contains(&SweptStacks::new(measurement, origin))
+            })
+            .collect();
         let mut refused = None;
-        for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
-            let Some(SpecItem::Specification(specification)) = tree.items.get(origin.item) else {
-                continue;
-            };
-            let available = self
-                .context
-                .worlds
-                .iter()
-                .find(|available| available.can.world == measurement.world);
-            let Some(available) = available.filter(|_| refused != Some(origin.item)) else {
-                continue;
-            };
-            let network = measurement.across.as_ref();
-            let network = network.and_then(|name| {
-                self.plan
-                    .networks
-                    .iter()
-                    .find(|network| network.name == *name)
+        for (index, found) in found.into_iter().enumerate() {
+            let item = self.origins[index].item;
+            let row = is_left_out[index].then(|| {
+                let measurement = &self.plan.measurements[index];
+                describe_swept_values(&measurement.variables, &measurement.variable_units)
             });
-            let (hosts, cores) = (&self.plan.hosts, self.context.cores);
-            let case = WorldCase {
-                can: available.can,
-                specification,
-                measurement,
-                network,
-                hosts,
-                cores,
-            };
-            let mut found = case.of_the_whole();
-            for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
-                let table = available
-                    .stacks
-                    .iter()
-                    .find(|table| table.name == part.stack.name);
-                if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
-                    found.extend(case.of_a_part(&PartCase {
-                        part,
-                        item,
-                        table,
-                        stack: *stack,
-                    }));
-                }
+            if found.is_empty() || (row.is_none() && refused == Some(item)) {
+                continue;
             }
-            if !found.is_empty() {
-                refused = Some(origin.item);
+            if row.is_none() {
+                refused = Some(item);
             }
-            found
-                .into_iter()
-                .for_each(|diagnostic| self.report.push(diagnostic));
+            for diagnostic in found {
+                self.report.push(match &row {
+                    Some(row) => diagnostic.leaves_out(row),
+                    None => diagnostic,
+                });
+            }
+        }
+        let mut kept = is_left_out.iter().map(|is_left_out| !is_left_out);
+        self.plan
+            .measurements
+            .retain(|_| kept.next().unwrap_or(true));
+        let mut kept = is_left_out.iter().map(|is_left_out| !is_left_out);
+        self.origins.retain(|_| kept.next().unwrap_or(true));
+    }
+
+    /// What the world of a measurement cannot do.
+    fn beyond_its_world(
+        &self,
+        tree: &Tree,
+        measurement: &Measurement,
+        origin: &MeasurementOrigin,
+    ) -> Vec<Diagnostic> {
+        let Some(SpecItem::Specification(specification)) = tree.items.get(origin.item) else {
+            return Vec::new();
+        };
+        let mut worlds = self.context.worlds.iter();
+        let Some(available) = worlds.find(|world| world.can.world == measurement.world) else {
+            return Vec::new();
+        };
+        let network = measurement.across.as_ref();
+        let network = network.and_then(|name| {
+            self.plan
+                .networks
+                .iter()
+                .find(|network| network.name == *name)
+        });
+        let (hosts, cores) = (&self.plan.hosts, self.context.cores);
+        let case = WorldCase {
+            can: available.can,
+            specification,
+            measurement,
+            network,
+            hosts,
+            cores,
+        };
+        let mut found = case.of_the_whole();
+        for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
+            let table = available
+                .stacks
+                .iter()
+                .find(|table| table.name == part.stack.name);
+            if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
+                found.extend(case.of_a_part(&PartCase {
+                    part,
+                    item,
+                    table,
+                    stack: *stack,
+                }));
+            }
+        }
+        found
+    }
+}
+
+/// What the rows of a sweep have in common: the specification, and the stack of each part.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SweptStacks {
+    item: usize,
+    stacks: Vec<String>,
+}
+
+impl SweptStacks {
+    fn new(measurement: &Measurement, origin: &MeasurementOrigin) -> Self {
+        let parts = measurement.parts.iter();
+        Self {
+            item: origin.item,
+            stacks: parts.map(|part| part.stack.name.to_string()).collect(),
         }
     }
 }
