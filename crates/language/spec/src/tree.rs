@@ -18,6 +18,7 @@ pub(crate) use network_figures::FigureKind;
 
 use crate::diagnostic::TextSpan;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -158,8 +159,32 @@ impl SpecUnit {
         }
     }
 
+    /// A value in the base unit as it is written: `40 ms`, `22.2 ms`, `10 Mbit/s`, `16 KiB`; in the base unit where three decimals of a
+    /// larger one are not exact.
+    pub(crate) fn written(self, value: f64) -> String {
+        let units: &[(f64, &str)] = match self {
+            Self::None | Self::Percent | Self::PerSecond(_) => &[],
+            Self::Size(_) => &[
+                (1_073_741_824.0, "GiB"),
+                (1_048_576.0, "MiB"),
+                (1024.0, "KiB"),
+            ],
+            Self::Time(_) => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")],
+            Self::Rate(_) => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")],
+        };
+        let largest = units.iter().find(|(factor, _)| value >= *factor);
+        let exact = largest.and_then(|(factor, unit)| {
+            let decimals = format!("{:.3}", value / factor);
+            let text = decimals.trim_end_matches('0').trim_end_matches('.');
+            let written: f64 = text.parse().ok()?;
+            let is_same = (written * factor - value).abs() <= 1e-12 * value;
+            is_same.then(|| format!("{text} {unit}"))
+        });
+        exact.unwrap_or_else(|| format!("{value}{}", self.text()))
+    }
+
     /// The base unit in its written form behind a number.
-    pub(crate) const fn text(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Percent => "%",

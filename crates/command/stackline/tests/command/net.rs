@@ -108,11 +108,11 @@ fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
     let place = Place::new();
     let rows = place.run(VARIED);
     assert!(
-        ["across n; Q = 2048 B", "across n; Q = 16384 B"]
+        ["across n; Q = 2 KiB", "across n; Q = 16 KiB"]
             .iter()
             .all(|row| rows.succeeds().out.contains(row))
     );
-    let one = place.stackline(&["net", "show", "--network", "n(Q = 2048 B)", "-e", VARIED]);
+    let one = place.stackline(&["net", "show", "--network", "n(Q = 2 KiB)", "-e", VARIED]);
     assert!(
         one.succeeds().out.contains("2 KiB") && !one.out.contains("16 KiB"),
         "{}",
@@ -120,7 +120,7 @@ fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
     );
     let exec = place.stackline(&["net", "exec", "-e", VARIED, "a", "--", "true"]);
     exec.fails(2, &["2 networks have a host named a"])
-        .hints("--network 'n(Q = 2048 B)'");
+        .hints("--network 'n(Q = 2 KiB)'");
     place.stackline(&["predict", "-e", VARIED]).succeeds();
 }
 

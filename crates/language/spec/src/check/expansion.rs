@@ -105,34 +105,14 @@ impl SweepCombination<'_> {
     /// The value of a variable as it is written in a text: times have a unit.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let value = self.bindings.get(name)?;
+        let mut sweeps = self.sweeps.iter();
         let is_time =
             |sweep: &&Sweep| sweep.name.text == name && matches!(sweep.unit, SpecUnit::Time(_));
-        let time = self
-            .sweeps
-            .iter()
-            .find(is_time)
-            .and_then(|_| whole_time(value));
-        Some(time.unwrap_or_else(|| format!("{value}")))
+        Some(match sweeps.find(is_time) {
+            Some(sweep) => sweep.unit.written(value),
+            None => format!("{value}"),
+        })
     }
-}
-
-/// `40 ms`, `22.2 ms`: in the largest unit of which it is at least one; `None` where that is not exactly the time.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "at most 1e6 s, not negative"
-)]
-fn whole_time(seconds: f64) -> Option<String> {
-    let (factor, unit) = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
-        .into_iter()
-        .find(|(factor, _)| seconds >= *factor)?;
-    let thousandths = (seconds / factor * 1e3 + 0.5) as u64;
-    let text = format!("{}", thousandths as f64 / 1e3);
-    let written: f64 = text.parse().ok()?;
-    // Further decimals would be lost: such a time is not written in this way.
-    let same = (written * factor - seconds).abs() <= 1e-12 * seconds;
-    same.then(|| format!("{text} {unit}"))
 }
 
 impl Checker<'_> {

@@ -73,14 +73,15 @@ fn sweep<'s>(name: &str, specification: &'s Specification) -> Option<&'s Sweep> 
         .find(|sweep| sweep.name.text == name)
 }
 
-/// `Q = 4096 B`
+/// `Q = 4 KiB`
 pub(super) fn assignment(
     name: &str,
     specification: &Specification,
     bindings: Bindings<'_>,
 ) -> String {
-    let unit = sweep(name, specification).map_or("", |sweep| sweep.unit.text());
-    format!("{name} = {}{unit}", bindings.get(name).unwrap_or_default())
+    let value = bindings.get(name).unwrap_or_default();
+    let unit = sweep(name, specification).map_or(SpecUnit::None, |sweep| sweep.unit);
+    format!("{name} = {}", unit.written(value))
 }
 
 /// The network with the values in the place of its variables; `None` where they are of another kind, which is reported.

@@ -145,12 +145,12 @@ fn a_network_is_made_for_each_value_and_its_measurement_can_be_read_again() {
         made,
         [
             (
-                "w(R = 1000000 bit/s, Q = 4096 B)",
+                "w(R = 1 Mbit/s, Q = 4 KiB)",
                 &LinkRate::Constant(1e6),
                 Some(4096)
             ),
             (
-                "w(R = 2000000 bit/s, Q = 4096 B)",
+                "w(R = 2 Mbit/s, Q = 4 KiB)",
                 &LinkRate::Constant(2e6),
                 Some(4096)
             ),
