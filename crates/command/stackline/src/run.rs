@@ -558,7 +558,7 @@ fn show(
     };
     let file = flags.text.spec.as_deref();
     let file = file.filter(|file| *file != Path::new("-"));
-    verdicts.report(&flags.reports, &making.name, file)?;
+    verdicts.report(&flags.reports, &making.name, file, plan)?;
     let figure = stackline_report::headline_of(&summaries);
     index_ended_run(Path::new(&header.run), figure);
     Ok(verdicts.exit())

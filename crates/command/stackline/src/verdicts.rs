@@ -111,14 +111,21 @@ impl RunVerdicts {
         Ok(())
     }
 
-    /// Writes the reports that were asked for. `file` is that of the specification.
-    pub(crate) fn report(&self, flags: &CiFlags, name: &str, file: Option<&Path>) -> Result<()> {
+    /// Writes the reports that were asked for. `file` is that of the specification, which gave the plan.
+    pub(crate) fn report(
+        &self,
+        flags: &CiFlags,
+        name: &str,
+        file: Option<&Path>,
+        plan: &Plan,
+    ) -> Result<()> {
         let mut report = new_report(format!("stackline run {name}"));
         report.file = file.map(|file| file.display().to_string());
         report.add_expectations(&self.expectations);
         self.gate
             .iter()
             .for_each(|gate| report.add_regressions(gate));
+        report.add_lines(&plan.measurements);
         write_reports(flags, &report)
     }
 

@@ -5,6 +5,7 @@ use crate::regressions::{change, figure_name, regression_word, undecided_reason}
 use stackline_analyze::{
     ExpectationVerdict, JudgedExpectation, Label, RegressionOutcome, RegressionVerdict,
 };
+use stackline_core::plan::Measurement;
 
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,16 @@ impl CiReport {
             line: None,
         };
         self.checks.extend(outcome.missing.iter().map(missing));
+    }
+
+    /// Gives checks without a line that of their measurement, by its text.
+    pub fn add_lines(&mut self, measurements: &[Measurement]) {
+        for check in self.checks.iter_mut().filter(|check| check.line.is_none()) {
+            let mut named = measurements.iter();
+            check.line = named
+                .find(|measurement| measurement.text == check.of)
+                .map(|measurement| measurement.line);
+        }
     }
 
     /// The number of checks with an outcome.

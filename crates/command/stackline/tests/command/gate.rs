@@ -121,12 +121,18 @@ fn a_run_is_judged_as_soon_as_it_is_made() {
         "base.json",
         "--junit",
         "run.xml",
+        "--github",
     ]);
     assert_eq!(slow.status.code(), Some(4), "{}", slow.err);
     assert!(
         slow.out.contains("WORSE") && slow.err.contains("failed: "),
         "{}",
         slow.out
+    );
+    assert!(
+        slow.err.contains("::error file=slow.stackline,line="),
+        "{}",
+        slow.err
     );
     assert!(
         fs::read_to_string(place.path("run.xml"))
