@@ -173,7 +173,7 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
             failure.hint("nothing is listening there, a firewall blocks the port, or the address is wrong")
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
-            .hint("no answer: a firewall blocks the port, or the address is wrong (`host NAME at \"...\"`)"),
+            .hint("no answer: a firewall blocks the port (between agents, `over tcp(port = 5201)` names one that is open), or the address is wrong (`host NAME at \"...\"`)"),
         io::ErrorKind::AddrNotAvailable if address.starts_with('[') && !has_ipv6() => {
             failure.hint("IPv6 is disabled on this host; use an IPv4 address")
         }
