@@ -8,7 +8,7 @@ mod recorder;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use captures::CaptureSite;
+pub(crate) use captures::{CapturePoint, CaptureSite, CapturedPorts};
 pub(crate) use events::TraceClockStamp;
 pub(crate) use packet::PacketStreams;
 pub(crate) use recorder::RunTapRecorder;

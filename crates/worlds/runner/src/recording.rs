@@ -1,6 +1,8 @@
 //! Which runs are recorded event by event or packet by packet, and in which files of the run directory.
 
-use crate::network_tap::{CaptureSite, PacketStreams, RunTapRecorder, TraceClockStamp};
+use crate::network_tap::{
+    CapturePoint, CaptureSite, CapturedPorts, PacketStreams, RunTapRecorder, TraceClockStamp,
+};
 use crate::tracing::Tracing;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::Error;
@@ -20,7 +22,8 @@ pub struct Traces {
     pub directory: PathBuf,
     /// Whether the events of everything are recorded (`--trace`).
     pub trace: bool,
-    /// Where packets are captured: ports, as `khons>edge`, hosts, or `all`, which is every port.
+    /// Where packets are captured: ports, as `khons>edge`, hosts, or `all`, which is every port; behind `after:`, as they leave the
+    /// queues.
     pub capture: Vec<String>,
 }
 
@@ -144,8 +147,12 @@ impl Traces {
         let several = sites.len() > 1;
         let mut names: BTreeSet<String> = BTreeSet::new();
         let mut file = |site: &CaptureSite| {
+            let point = match site.point {
+                CapturePoint::BeforeQueue => "",
+                CapturePoint::AfterQueue => ".after",
+            };
             let own = if several {
-                format!(".{}", plain(&site.name.replace('>', "-")))
+                format!(".{}{point}", plain(&site.name.replace('>', "-")))
             } else {
                 String::new()
             };
@@ -178,71 +185,88 @@ impl Traces {
 
     /// The capture sites that the user named, each once.
     fn sites(&self, network: &Network) -> Result<Vec<CaptureSite>, Error> {
-        let ports: Vec<CaptureSite> = network
+        let ports: Vec<CapturedPorts> = network
             .ports()
-            .map(|(port, name)| CaptureSite {
+            .map(|(port, name)| CapturedPorts {
                 name,
                 ports: vec![port],
-                host: None,
             })
             .collect();
-        let mut chosen: Vec<CaptureSite> = Vec::new();
-        for name in &self.capture {
-            let host = network.hosts.iter().position(|host| host.name == *name);
-            if name == "all" {
-                chosen.extend(ports.iter().cloned());
-            } else if let Some(port) = ports.iter().find(|port| port.name == *name) {
-                chosen.push(port.clone());
-            } else if let Some(host) = host {
-                let sends = |port: &&CaptureSite| {
-                    port.name
-                        .split_once('>')
-                        .is_some_and(|(from, _)| from == name)
-                };
-                let ports = ports
-                    .iter()
-                    .filter(sends)
-                    .flat_map(|port| port.ports.clone())
-                    .collect();
-                chosen.push(CaptureSite {
-                    name: name.clone(),
-                    ports,
-                    host: u32::try_from(host).ok(),
-                });
-            } else {
-                let mut names: Vec<String> = ports
-                    .iter()
-                    .take(12)
-                    .map(|port| port.name.clone())
-                    .collect();
-                if let more @ 1.. = ports.len() - names.len() {
-                    names.push(format!("{more} more"));
-                }
-                let what = format!(
-                    "network {} has no port `{name}` and no host of that name",
-                    network.name
-                );
-                return Err(Error::input(what).hint(format!(
-                    "its ports are {}; `all` means every port, and a host name means that host's interface",
-                    names.join(", ")
-                )));
-            }
-        }
+        let sites = self
+            .capture
+            .iter()
+            .map(|place| site(network, &ports, place));
+        let mut chosen = sites.collect::<Result<Vec<CaptureSite>, Error>>()?;
         let mut known = BTreeSet::new();
-        chosen.retain(|site| known.insert((site.host, site.ports.clone())));
+        chosen.retain(|site| known.insert((site.host, site.point, site.interfaces.clone())));
         if chosen.len() > MOST_FILES {
             let what = format!(
-                "--capture of {} ports would need that many open files",
+                "--capture of {} places would need that many open files",
                 chosen.len()
             );
             return Err(Error::input(what).hint(format!(
-                "specify at most {MOST_FILES} ports or hosts, each with its own --capture"
+                "specify at most {MOST_FILES} ports or hosts, each with its own --capture, or `all` for one file"
             )));
         }
         Ok(chosen)
     }
 }
 
+/// The capture site that a user named.
+fn site(network: &Network, ports: &[CapturedPorts], place: &str) -> Result<CaptureSite, Error> {
+    let (name, point) = match place.strip_prefix(AFTER) {
+        Some(name) => (name, CapturePoint::AfterQueue),
+        None => (place, CapturePoint::BeforeQueue),
+    };
+    let host = network.hosts.iter().position(|host| host.name == *name);
+    let interfaces = if name == "all" {
+        ports.to_vec()
+    } else if let Some(port) = ports.iter().find(|port| port.name == *name) {
+        vec![port.clone()]
+    } else if host.is_some() {
+        let sends = |port: &&CapturedPorts| {
+            let ends = port.name.split_once('>');
+            ends.is_some_and(|(from, _)| from == name)
+        };
+        vec![CapturedPorts {
+            name: name.to_owned(),
+            ports: (ports.iter().filter(sends))
+                .flat_map(|port| port.ports.clone())
+                .collect(),
+        }]
+    } else {
+        return Err(unknown_place(network, ports, name));
+    };
+    let is_host = interfaces.iter().any(|one| one.name == name) && !name.contains('>');
+    Ok(CaptureSite {
+        name: name.to_owned(),
+        interfaces,
+        host: host
+            .filter(|_| is_host)
+            .and_then(|host| u32::try_from(host).ok()),
+        point,
+    })
+}
+
+/// The error for a place that the network does not have.
+fn unknown_place(network: &Network, ports: &[CapturedPorts], name: &str) -> Error {
+    let first = ports.iter().take(12);
+    let mut names: Vec<String> = first.map(|port| port.name.clone()).collect();
+    if let more @ 1.. = ports.len() - names.len() {
+        names.push(format!("{more} more"));
+    }
+    let what = format!(
+        "network {} has no port `{name}` and no host of that name",
+        network.name
+    );
+    Error::input(what).hint(format!(
+        "its ports are {}; `all` means every port, and a host name means that host's interface",
+        names.join(", ")
+    ))
+}
+
+/// What stands before a place whose packets are captured as they leave the queue.
+const AFTER: &str = "after:";
 /// The most capture files of a run, which are all open at once.
 const MOST_FILES: usize = 256;
 
