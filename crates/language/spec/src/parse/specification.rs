@@ -163,7 +163,9 @@ impl Parser<'_, '_> {
         if self.accept(TokenKind::Colon) || (composer.is_none() && begins) {
             return Ok(());
         }
-        let failed = if begins {
+        let failed = if composer.is_none() && self.is_word(0, spelling::COMPOSERS) {
+            self.late_composer(specification)
+        } else if begins {
             self.no_colon(&specification.composer_at)
         } else if self.kind() == TokenKind::OpenBrace {
             self.parts_in_braces(&specification.composer_at)
@@ -179,6 +181,24 @@ impl Parser<'_, '_> {
             || self.is_word(0, &["from", "to"])
             || matches!(self.kind(), TokenKind::Number(_));
         if part { Ok(()) } else { Err(failed) }
+    }
+
+    /// Reports a composer behind its clauses.
+    fn late_composer(&mut self, specification: &mut Specification) -> ParseFailed {
+        let clauses = specification.clauses.iter();
+        let written: Vec<String> = clauses
+            .flat_map(|clause| clause.at.clone())
+            .map(|token| String::from(self.marked.text(token)))
+            .collect();
+        let composer = String::from(self.text(0));
+        let message = format!("`{composer}` stands behind its clauses");
+        let hint = format!(
+            "write `{composer}` before them: `{composer} {}:`",
+            written.join(" ")
+        );
+        // What follows is not wrong because of that.
+        specification.composer_at = self.position()..self.position() + 1;
+        self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
     }
 
     /// Reports that the `:` behind a composer is missing. The hint shows the form, with the hosts that are written.

@@ -65,7 +65,7 @@ impl RepairEdit {
         let head = &text[..self.part.start];
         // No space stands before a comma.
         let head = if self.instead.starts_with(',') {
-            head.trim_end()
+            head.trim_end_matches([' ', '\t'])
         } else {
             head
         };
@@ -92,6 +92,8 @@ pub(super) fn hinted_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> 
 struct MistakeContext<'t> {
     text: &'t str,
     tokens: Vec<SpecToken>,
+    /// The bytes of the comments.
+    comments: Vec<Range<usize>>,
     /// Index of the token at the mistake, or of the first one behind it.
     here: usize,
     /// The bytes of the mistake; may be empty.
@@ -113,7 +115,11 @@ pub(super) fn find_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
         .chain(place.order())
         .chain(place.left_out());
     for edit in all {
-        if !edits.contains(&edit) {
+        let changes_comment = place
+            .comments
+            .iter()
+            .any(|comment| comment.start < edit.part.end && edit.part.start < comment.end);
+        if !changes_comment && !edits.contains(&edit) {
             edits.push(edit);
         }
     }
@@ -122,7 +128,8 @@ pub(super) fn find_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
 
 impl<'t> MistakeContext<'t> {
     fn find(text: &'t str, mistake: &Diagnostic) -> Self {
-        let tokens = lex(text, mistake.origin, &mut DiagnosticReport::default()).list;
+        let read = lex(text, mistake.origin, &mut DiagnosticReport::default());
+        let (tokens, comments) = (read.list, read.comments);
         let span = mistake.span.clone();
         let here = tokens
             .iter()
@@ -132,6 +139,9 @@ impl<'t> MistakeContext<'t> {
         Self {
             text,
             tokens,
+            comments: (comments.iter())
+                .map(|comment| comment.span.start..comment.span.end)
+                .collect(),
             here,
             span,
         }
