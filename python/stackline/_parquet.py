@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence
 
 from ._errors import InputError, MissingLibrary
 
@@ -19,6 +19,22 @@ class ParquetTable:
     def __init__(self, files: Sequence[Path], absent: InputError) -> None:
         self._files = list(files)
         self._absent = absent  # What is raised where there is none.
+
+    def __repr__(self) -> str:
+        names = ", ".join(path.name for path in self._files if path.is_file())
+        return f"<{type(self).__name__} in {names or 'no file'}: .frame() for pandas, .polars(), .arrow(), .files>"
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingLibrary("pyarrow", "arrow") from None
+        return sum(pyarrow.parquet.read_metadata(path).num_rows for path in self.files)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, each as a dict of its columns."""
+        return iter(self.arrow().to_pylist())
 
     @property
     def files(self) -> List[Path]:

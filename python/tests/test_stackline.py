@@ -566,6 +566,8 @@ class Libraries(InPlace):
         self.assertEqual(frame.attrs["units"]["response_s_p99"], "s")
         events = run.events().frame()
         self.assertEqual(len(events), sum(1 for _ in run.events()))
+        self.assertEqual((len(run.records()), [row["calls"] for row in run.records()]), (12, 12 * [10]))
+        self.assertIn("results.parquet", repr(run.records()))
         records = run.records().frame(["measurement", "calls"])
         self.assertEqual((len(records), records["calls"].sum()), (12, 120))
 
