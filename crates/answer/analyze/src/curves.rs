@@ -328,6 +328,7 @@ fn points(
             y: found.value,
             interval: found.interval.filter(|_| summary.runs > 1),
             n: u64::from(summary.runs),
+            begins: false,
         }]),
         None => Err("the value is not finite".to_owned()),
     }

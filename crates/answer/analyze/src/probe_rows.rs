@@ -161,7 +161,7 @@ pub fn probe_curves(records: &[ProbeRecord], figure: ProbeFigure, began: &str) -
     let failed = records.iter().flat_map(|record| &record.measurements);
     let failed = failed.filter(|one| one.failure.is_some()).count();
     if failed > 0 {
-        set.left_out.insert("its probe failed".to_owned(), failed);
+        set.left_out.insert("the probe failed".to_owned(), failed);
     }
     for name in names.iter() {
         let rows = probe_rows(records, name, span_ms);
@@ -209,12 +209,16 @@ fn axis(figure: ProbeFigure) -> CurveAxis {
 /// The lines of a measurement; their places are ms since 1970.
 fn lines(rows: &[ProbeSpanRow], figure: ProbeFigure) -> Vec<(&'static str, Vec<CurvePoint>)> {
     let line = |value: fn(&ProbeSpanRow) -> Option<f64>| -> Vec<CurvePoint> {
+        let mut is_missing = false;
         let point = |row: &ProbeSpanRow| {
+            let y = value(row);
+            let begins = std::mem::replace(&mut is_missing, y.is_none());
             Some(CurvePoint {
                 x: to_f64(row.from_ms),
-                y: value(row)?,
+                y: y?,
                 interval: None,
                 n: row.times_s.map_or(row.probes, |times| times.n),
+                begins,
             })
         };
         rows.iter().filter_map(point).collect()
@@ -293,9 +297,11 @@ mod tests {
         assert_eq!(names, ["median", "p99"]);
         let points: Vec<(f64, f64)> = set.curves[0].points.iter().map(|p| (p.x, p.y)).collect();
         assert_eq!(points, [(0.0, 0.002), (2.0, 0.004)]);
+        // The line does not lead across the outage.
+        assert!(!set.curves[0].points[0].begins && set.curves[0].points[1].begins);
         assert_eq!(set.x.unit, "min");
         let none = probe_curves(&records, ProbeFigure::Throughput, "now");
-        let failed = "1 row was left out: its probe failed";
+        let failed = "1 row was left out: the probe failed";
         assert_eq!(set.omissions(), [failed]);
         assert_eq!(
             none.omissions(),

@@ -35,6 +35,20 @@ const MOST_REASONS: usize = 20;
 /// Most characters of a reason.
 const LONGEST_REASON: usize = 120;
 
+/// The reason of a failure as a label: without the measurement, which has a label of its own, and cut behind a word.
+fn failure_reason(failure: &str, measurement: &str) -> String {
+    let behind = failure.split_once(measurement);
+    let reason = behind.map_or(failure, |(_, reason)| reason.trim_start_matches([':', ' ']));
+    if reason.chars().count() <= LONGEST_REASON {
+        return reason.to_owned();
+    }
+    let cut: String = reason.chars().take(LONGEST_REASON).collect();
+    let words = cut
+        .rsplit_once(' ')
+        .map_or(cut.as_str(), |(words, _)| words);
+    format!("{words} ...")
+}
+
 /// What could not be done besides measuring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProbeTroubles {
@@ -101,8 +115,8 @@ impl ProbeMetrics {
         for one in &record.measurements {
             let totals = self.measurements.entry(one.text.clone()).or_default();
             totals.probes += 1;
-            if let Some(reason) = &one.failure {
-                let reason: String = reason.chars().take(LONGEST_REASON).collect();
+            if let Some(failure) = &one.failure {
+                let reason = failure_reason(failure, &one.text);
                 let is_known = totals.failures.contains_key(&reason);
                 let reason = match is_known || totals.failures.len() < MOST_REASONS {
                     true => reason,
@@ -294,6 +308,18 @@ mod tests {
                 .any(|one| one.strip_suffix(".0").unwrap_or(one) == line || one == line);
             assert!(is_there, "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_reason_is_without_the_measurement_and_ends_with_a_word() {
+        let failure = "line 1: 1 rr 0*20: initiator: cannot connect to 127.0.0.1:1: refused";
+        let reason = "initiator: cannot connect to 127.0.0.1:1: refused";
+        assert_eq!(failure_reason(failure, "1 rr 0*20"), reason);
+        let long = failure_reason(&"many words ".repeat(30), "1 rr 0*20");
+        assert!(
+            long.ends_with(" words ...") && long.len() < LONGEST_REASON + 4,
+            "{long}"
+        );
     }
 
     #[test]

@@ -81,10 +81,16 @@ pub(crate) fn write_curves(set: &CurveSet, paths: &[PathBuf], points: &str) -> R
         ..PlotFlags::of_curves()
     };
     write(&flags, set, &files, points)?;
-    let omissions = set.omissions();
-    omissions.iter().for_each(|note| {
-        output::say(&format_args!("note: {note}"));
-    });
+    // What pictures leave out, a file of the points has.
+    if files
+        .iter()
+        .any(|format| !matches!(format, PlotFileFormat::Points))
+    {
+        let omissions = set.omissions();
+        omissions.iter().for_each(|note| {
+            output::say(&format_args!("note: {note}"));
+        });
+    }
     Ok(Exit::Done)
 }
 

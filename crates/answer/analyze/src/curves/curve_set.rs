@@ -25,7 +25,7 @@ pub struct CurveAxis {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CurvePoint {
     /// Its place on the horizontal axis.
     pub x: f64,
@@ -35,6 +35,8 @@ pub struct CurvePoint {
     pub interval: Option<(f64, f64)>,
     /// The number of counted runs behind it; of a distribution, of calls.
     pub n: u64,
+    /// Whether something is missing before it, so that no line leads to it.
+    pub begins: bool,
 }
 
 /// One line.

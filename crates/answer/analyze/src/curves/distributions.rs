@@ -40,8 +40,8 @@ pub(super) fn points_of_calls(
         CurvePoint {
             x,
             y,
-            interval: None,
             n,
+            ..CurvePoint::default()
         }
     };
     Ok(times.counts.iter().map(point).collect())

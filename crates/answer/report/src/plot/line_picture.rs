@@ -202,9 +202,11 @@ impl<'s> LineLayout<'s> {
             .filter_map(|point| Some((point, self.axes.place(point)?)))
             .collect();
         self.bands(frame, &drawn, pen, shapes);
-        let points: Vec<(f64, f64)> = drawn.iter().map(|(_, at)| *at).collect();
-        for piece in frame.cut_line(&thinned(frame, &points)) {
-            shapes.push(pen.line(piece, LINE_WIDTH));
+        for stretch in drawn.chunk_by(|_, (next, _)| !next.begins) {
+            let points: Vec<(f64, f64)> = stretch.iter().map(|(_, at)| *at).collect();
+            for piece in frame.cut_line(&thinned(frame, &points)) {
+                shapes.push(pen.line(piece, LINE_WIDTH));
+            }
         }
         if self.set.kind != CurveKind::Sweep || drawn.len() > MOST_MARKERS {
             return;

@@ -17,8 +17,8 @@ pub(super) fn curves_of(panel: &SeriesPanel) -> CurveSet {
             .map(|point| CurvePoint {
                 x: point.middle_s(),
                 y: point.value,
-                interval: None,
                 n: 1,
+                ..CurvePoint::default()
             })
             .collect(),
     };

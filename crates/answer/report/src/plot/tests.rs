@@ -23,6 +23,7 @@ fn point(x: f64, y: f64) -> CurvePoint {
         y,
         interval: Some((0.8 * y, 1.2 * y)),
         n: 5,
+        begins: false,
     }
 }
 
@@ -142,9 +143,8 @@ fn nothing_but_one_point_or_zeros_is_drawn_too() {
     one.curves.truncate(1);
     one.curves[0].points = vec![CurvePoint {
         x: 5.0,
-        y: 0.0,
-        interval: None,
         n: 1,
+        ..CurvePoint::default()
     }];
     let picture = line_picture(&one, PlotWidth::Single, None);
     let text = svg(&picture);
