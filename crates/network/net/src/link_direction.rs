@@ -345,10 +345,11 @@ impl LinkDirection {
     /// Sends segments on the link behind all earlier ones; returns when they leave.
     pub(crate) fn send(&mut self, from: Instant, segments: SegmentSizes) -> TrainSpan {
         let charged = self.charged(segments);
-        let start = self.start(from, charged);
-        if let Some(limits) = &mut self.limits {
-            limits.take(start, charged);
-        }
+        let start = from.max(self.free_at);
+        let start = match &mut self.limits {
+            Some(limits) => limits.begin(start, charged),
+            None => start,
+        };
         let first = if segments.count == 1 {
             self.finish(start, charged)
         } else {

@@ -27,11 +27,13 @@ impl SendLimits {
         shaper.map_or(start, |shaper| shaper.ready(start, charged))
     }
 
-    /// Takes the tokens of what begins then.
-    pub(crate) fn take(&mut self, start: Instant, charged: u64) {
+    /// The same, and takes the tokens.
+    pub(crate) fn begin(&mut self, start: Instant, charged: u64) -> Instant {
+        let start = self.start(start, charged);
         if let Some(shaper) = &mut self.shaper {
             shaper.take(start, charged);
         }
+        start
     }
 
     /// When `charged` bytes that began at `start` have left at the earliest, on a link of that rate.
