@@ -310,8 +310,9 @@ pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     let mut said = Vec::new();
     said.with(link.jitter.as_ref(), |jitter| {
         let order = if jitter.reorder { ", reorders" } else { "" };
-        format!("jitter {} s{order}", jitter.distribution)
+        format!("{}{order}", path_facts::jitter(jitter))
     });
+    said.extend(path_facts::traffic_control(link));
     said.extend(
         (link.duplicate > 0.0)
             .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),

@@ -142,6 +142,8 @@ impl PacketPayload for NullPayload {
 
     fn mark(&mut self) {}
 
+    fn set_dscp(&mut self, _: u8) {}
+
     fn again(&self) -> Self {
         Self
     }

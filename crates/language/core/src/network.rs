@@ -13,8 +13,13 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 mod step_schedule;
+mod traffic_control;
 
 pub use step_schedule::{RateSchedule, StepSchedule};
+pub use traffic_control::{
+    ClassService, DSCP_NAMES, DelaySkipping, DualPi2Settings, FourStateLoss, LARGEST_DSCP, Policer,
+    QueueClass, TokenBucket, dscp_name,
+};
 
 /// Largest packet of a link that declares no MTU, in bytes (Ethernet's).
 pub const DEFAULT_MTU: u64 = 1500;
@@ -426,6 +431,19 @@ pub struct NetworkLink {
     pub charge: Charge,
     /// The queue at each end; when absent, the switch's queue, otherwise an unlimited one.
     pub queue: Option<LinkQueue>,
+    /// A token bucket between the queue and the link, which packets wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaper: Option<TokenBucket>,
+    /// A token bucket before the queue, which packets do not wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
+    /// The code point of differentiated services that packets get before they join the queue; when absent they keep
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// Which packets skip the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipping: Option<DelaySkipping>,
 }
 
 impl NetworkLink {
@@ -438,8 +456,22 @@ impl NetworkLink {
     /// The smallest propagation delay that occurs.
     #[must_use]
     pub fn least_delay(&self) -> Duration {
-        let steps = self.delays.iter().flat_map(|delays| &delays.steps);
-        steps.map(|(_, delay)| *delay).min().unwrap_or(self.delay)
+        if self.skipping.is_some() {
+            return Duration::ZERO;
+        }
+        let least = self.delays.as_ref().and_then(traffic_control::least_step);
+        least.unwrap_or(self.delay)
+    }
+
+    /// The long-run mean of what can pass in bit/s, the shaper's rate included; `None` for an unlimited rate.
+    #[must_use]
+    pub fn mean_bit_s(&self) -> Option<f64> {
+        let shaped = self.shaper.map(|shaper| shaper.bit_s);
+        self.rate
+            .mean_bit_s()
+            .into_iter()
+            .chain(shaped)
+            .reduce(f64::min)
     }
 }
 
@@ -513,6 +545,11 @@ pub struct Jitter {
     pub distribution: Distribution,
     /// Whether a packet may overtake another; otherwise it waits for the one before.
     pub reorder: bool,
+    /// How much of the added delay the one of the packet before decides, 0 to 1: with c, it is c times that and 1 - c times
+    /// a new draw, which is then the correlation of neighbours. The mean stays, the variance is (1 - c) / (1 + c) of the
+    /// distribution's.
+    #[serde(default)]
+    pub correlation: f64,
 }
 
 /// Which packets are lost on a link.
@@ -538,6 +575,8 @@ pub enum LossModel {
         /// Probability of a loss in the bad state.
         loss_bad: f64,
     },
+    /// Four states (tc-netem(8), `loss state`), starting in the first; the state changes before each packet.
+    FourStates(FourStateLoss),
     /// The packets with these numbers, counted from 1 in each direction, ascending.
     List(Vec<u64>),
     /// Every n-th packet of each direction.
@@ -583,6 +622,10 @@ pub struct LinkQueue {
     pub discipline: Discipline,
     /// Whether packets that support ECN are marked where the discipline would drop them early.
     pub ecn: bool,
+    /// The classes of the discipline [`Discipline::Classes`], those of strict priority first; the one for all other code
+    /// points has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<QueueClass>,
 }
 
 /// Which packet of a queue is dropped, and when.
@@ -630,6 +673,10 @@ pub enum Discipline {
         /// Bytes a queue may send in one turn.
         quantum: u32,
     },
+    /// A queue for each class of code points: [`LinkQueue::classes`].
+    Classes,
+    /// Two queues, for L4S and for everything else, with coupled controllers (RFC 9332).
+    DualPi2(DualPi2Settings),
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub fn loss_probability(loss: &LossModel, bytes: u64, packets: Option<u64>) -> f
             };
             (1.0 - bad) * loss_good + bad * loss_bad
         }
+        LossModel::FourStates(chain) => chain.mean_loss(),
         LossModel::List(numbers) => match packets {
             Some(packets @ 1..) => {
                 count_to_f64(numbers.iter().filter(|n| **n <= packets).count() as u64)
@@ -43,7 +44,9 @@ pub fn loss_probability(loss: &LossModel, bytes: u64, packets: Option<u64>) -> f
 /// Whether losses come in bursts or change over time, so that their mean alone does not describe them.
 pub(crate) const fn in_bursts(loss: &LossModel) -> bool {
     match loss {
-        LossModel::GilbertElliott { .. } | LossModel::Schedule(_) => true,
+        LossModel::GilbertElliott { .. } | LossModel::FourStates(_) | LossModel::Schedule(_) => {
+            true
+        }
         LossModel::None
         | LossModel::Independent(_)
         | LossModel::BitErrors(_)
@@ -58,6 +61,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+    use stackline_core::network::FourStateLoss;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 1e-9 * b.abs().max(1e-12)
@@ -84,6 +88,13 @@ mod tests {
             loss_bad: 0.5,
         };
         assert!(close(p(never), 0.1));
+        let four_states = FourStateLoss {
+            p13: 0.1,
+            p31: 0.9,
+            p23: 1.0,
+            ..FourStateLoss::default()
+        };
+        assert!(close(p(LossModel::FourStates(four_states)), 0.1));
         assert_eq!(p(LossModel::Every(4)), 0.25);
         assert_eq!(p(LossModel::List(vec![3, 50, 101])), 0.02);
         assert_eq!(loss_probability(&LossModel::List(vec![3]), 1500, None), 0.0);
@@ -96,7 +107,8 @@ mod tests {
             bytes in 1..1_000_000_u64, n in 0..100_u64, list in proptest::collection::vec(1..1000_u64, 0..9),
         ) {
             let states = LossModel::GilbertElliott { to_bad: p, to_good: q, loss_good: g, loss_bad: b };
-            let all: Vec<LossModel> = vec![LossModel::Independent(p), LossModel::BitErrors(p), states, LossModel::List(list), LossModel::Every(n)];
+            let all: Vec<LossModel> = vec![LossModel::Independent(p), LossModel::BitErrors(p), states, LossModel::List(list), LossModel::Every(n),
+                LossModel::FourStates(FourStateLoss { p13: p, p31: q, p32: g, p23: b, p14: 1.0 - p })];
             for kind in all {
                 let lost = loss_probability(&kind, bytes, Some(n));
                 prop_assert!((0.0..=1.0).contains(&lost), "{:?} {}", kind, lost);

@@ -149,6 +149,10 @@ impl PathModel {
                 "the loss rate on the path changes over time",
             ),
             (link.duplicate > 0.0, "packets are duplicated"),
+            (
+                link.policer.is_some(),
+                "a policer on the path drops or remarks packets above its rate",
+            ),
         ];
         let left_out = [
             (
@@ -158,6 +162,14 @@ impl PathModel {
             (
                 mean_loss::in_bursts(&link.loss),
                 "loss bursts are counted at their mean rate",
+            ),
+            (
+                link.shaper.is_some(),
+                "a shaper on the path is counted at its rate, without its burst",
+            ),
+            (
+                link.skipping.is_some(),
+                "packets that skip a delay and overtake others are not counted",
             ),
         ];
         let add = |to: &mut Vec<&'static str>, (is, text): (bool, &'static str)| {
@@ -231,7 +243,7 @@ fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
         .unwrap_or(0.0);
     let mut hop = HopModel {
         ends: (from.clone(), to.clone()),
-        rate_bit_s: link.rate.mean_bit_s(),
+        rate_bit_s: link.mean_bit_s(),
         delay_s: link.delay.seconds() + jitter_s,
         mtu_bytes: link.mtu(),
         losses: link.loss.clone(),

@@ -1,4 +1,4 @@
-//! A Bernoulli trial: true with a given probability.
+//! A draw between 0 and 1, and a Bernoulli trial: true with a given probability.
 
 use rand_core::Rng;
 use stackline_core::random::Generator;
@@ -7,9 +7,14 @@ use stackline_core::random::Generator;
 /// never true, 1 always.
 #[inline]
 pub(crate) fn draw_bernoulli(probability: f64, generator: &mut Generator) -> bool {
-    // The 53 bits that a float can represent, in [0, 1).
-    let unit = (generator.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0);
-    unit < probability
+    draw_unit(generator) < probability
+}
+
+/// Draws evenly from 0 to below 1. It takes exactly one number from the generator.
+#[inline]
+pub(crate) fn draw_unit(generator: &mut Generator) -> f64 {
+    // The 53 bits that a float can represent.
+    (generator.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
 #[cfg(test)]

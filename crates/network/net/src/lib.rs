@@ -2,7 +2,7 @@
 //! `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
 //!
 //! The crate reads no clock, does no I/O, starts no thread and needs no ticks: a departure is computed when a packet
-//! arrives. Only a queue that decides at departure (drop-head, CoDel, FQ-CoDel) cannot do this: its next packet is
+//! arrives. Only a queue that decides at departure (drop-head, CoDel, classes...) cannot do this: its next packet is
 //! chosen when the link becomes free, at the deadline that the network reports. The same seed and the same packets at
 //! the same instants give the same events, to the byte.
 //!
@@ -14,6 +14,10 @@
 //! | `topology` | nodes, ports, shortest paths |
 //! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
 //! | `link_direction` | one direction of a link with the queue before it |
+//! | `entry_rules` | what happens before the queue: policers, code points |
+//! | `queue_kind` | the discipline of a queue and the packets that it holds |
+//! | `send_limits` | what holds a direction back beside its transmitter |
+//! | [`token_bucket`] | when a packet finds its tokens |
 //! | [`transmitter`] | when the last bit of a packet has gone onto the link |
 //! | [`loss`] | which packets a link loses |
 //! | [`jitter`] | delay added by a link, reordering, duplication |
@@ -27,6 +31,7 @@ extern crate alloc;
 
 mod bernoulli;
 pub mod cell_sizes;
+mod entry_rules;
 pub mod event_queue;
 mod explicit_rate;
 mod host_interface;
@@ -36,8 +41,11 @@ pub mod loss;
 pub mod network;
 pub mod packet;
 pub mod queue;
+mod queue_kind;
+mod send_limits;
 mod shared_buffer;
 pub mod tap;
+pub mod token_bucket;
 mod topology;
 pub mod transmitter;
 

@@ -1,27 +1,24 @@
 //! One direction of a link with the queue before it: which packets may wait, when they leave, when they arrive.
 //!
 //! Where the discipline decides at arrival (drop-tail, RED, PIE) only future departures are stored: they are computed
-//! when a packet arrives. Where it decides at departure (drop-head, CoDel, FQ-CoDel) packets wait by their slot.
+//! when a packet arrives. Where it decides at departure (all others) packets wait by their slot (`queue_kind`).
 
 use crate::cell_sizes::Cells;
+use crate::entry_rules::{EntryRules, EntryVerdict};
 use crate::explicit_rate::{Granted, Shares};
 use crate::jitter::JitterProcess;
 use crate::loss::LossProcess;
 use crate::packet::SegmentSizes;
 use crate::queue::Admission;
-use crate::queue::codel::CoDel;
-use crate::queue::fifo::Fifo;
-use crate::queue::fq_codel::FqCoDel;
-use crate::queue::pie::Pie;
-use crate::queue::red::Red;
+use crate::queue_kind::{MayMark, QueueKind, QueueRoom, QueueState, WaitingPacket};
+use crate::send_limits::SendLimits;
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::{DropReason, PortCounters};
+use crate::token_bucket::TokenClock;
 use crate::transmitter::Transmitter;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use stackline_core::network::{
-    Charge, Discipline, LinkQueue, NetworkInterface, NetworkLink, StepSchedule,
-};
+use stackline_core::network::{Charge, LinkQueue, NetworkInterface, NetworkLink, StepSchedule};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
@@ -58,17 +55,6 @@ struct DepartingTrain {
     count: u32,
     each: u64,
     last: u64,
-}
-
-/// Disciplines other than drop-tail are large and rare: boxed, so that what every packet touches is close together.
-#[derive(Debug)]
-enum QueueKind {
-    Tail,
-    Red(Box<Red>),
-    Pie(Box<Pie>),
-    Head(Box<Fifo<u32>>),
-    CoDel(Box<(Fifo<u32>, CoDel)>),
-    FqCoDel(Box<FqCoDel<u32>>),
 }
 
 /// The queue's decision about a packet.
@@ -111,12 +97,14 @@ pub(crate) struct LinkDirection {
     limit_bytes: u64,
     limit_packets: u64,
     ecn: bool,
-    /// Least time a byte takes, in ns; 0 without pacing.
-    pace: f64,
+    /// Every packet is queued as it is and whole: no cells, no slots, no rules, no single packets.
+    pub(crate) is_plain: bool,
+    /// What happens before the queue: rare, so boxed.
+    entry_rules: Option<Box<EntryRules>>,
+    /// What holds it back beside the transmitter: rare, so boxed.
+    limits: Option<Box<SendLimits>>,
     /// At a port of a switch that signals rates to hosts: the circuits through it.
     pub(crate) shares: Option<Box<Shares>>,
-    /// At a host's port on such a switch: the rates that were granted to it.
-    pub(crate) granted: Option<Box<Granted>>,
     /// The queue's length is never used, so `leaving`, `backlog` (bytes) and `waiting` (packets) are not kept.
     untracked: bool,
     leaving: VecDeque<DepartingTrain>,
@@ -149,14 +137,19 @@ impl LinkDirection {
             least(queue.limit_bytes, port_config.port_bytes),
             queue.limit_packets.unwrap_or(u64::MAX),
         );
-        let queue_kind = queue_kind(queue, link.mtu(), seed);
+        let queue_kind = QueueKind::new(queue, link.mtu(), seed);
         let bounded = limit_bytes != u64::MAX
             || limit_packets != u64::MAX
             || port_config.shared_buffer.is_some();
         // A delay that changes could let packets overtake: the process keeps their order.
-        let wanders = link.jitter.is_some() || link.duplicate > 0.0 || link.delays.is_some();
+        let wanders = link.jitter.is_some()
+            || link.duplicate > 0.0
+            || link.delays.is_some()
+            || link.skipping.is_some();
+        let entry_rules = EntryRules::new(link).map(Box::new);
+        let limits = send_limits(link, port_config);
         Self {
-            delay: link.least_delay(),
+            delay: link.delay,
             delays: link.delays.clone().map(Box::new),
             mtu: link.mtu(),
             cells: port_config.cells,
@@ -174,27 +167,25 @@ impl LinkDirection {
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
             jitter: wanders.then(|| {
-                Box::new(JitterProcess::new(
-                    link.jitter.as_ref(),
-                    link.duplicate,
-                    seed.child("wander"),
-                ))
+                let seed = seed.child("wander");
+                let jitter = JitterProcess::new(link.jitter.as_ref(), link.duplicate, seed);
+                Box::new(jitter.skipping(link.skipping.as_ref()))
             }),
             overtakes: link.jitter.as_ref().is_some_and(|jitter| jitter.reorder),
             arrived: Instant::default(),
-            untracked: !bounded
-                && matches!(queue_kind, QueueKind::Tail)
-                && !port_config.lengths_wanted,
+            untracked: !bounded && queue_kind.is_drop_tail() && !port_config.lengths_wanted,
+            is_plain: port_config.cells.is_none()
+                && !queue_kind.holds()
+                && entry_rules.is_none()
+                && link.shaper.is_none()
+                && link.skipping.is_none(),
             queue_kind,
             limit_bytes,
             limit_packets,
             ecn: queue.ecn,
-            pace: port_config
-                .interface
-                .and_then(|card| card.pace_bit_s)
-                .map_or(0.0, |bit_s| 8e9 / bit_s),
+            entry_rules,
+            limits,
             shares: (port_config.abr && port_config.interface.is_none()).then(Box::default),
-            granted: (port_config.abr && port_config.interface.is_some()).then(Box::default),
             leaving: VecDeque::new(),
             backlog: 0,
             waiting: 0,
@@ -230,7 +221,7 @@ impl LinkDirection {
             self.arrived = self
                 .arrived
                 .max(self.free_at + most.unwrap_or(self.delay).max(self.delay));
-            (self.delay, self.delays) = (link.least_delay(), link.delays.clone().map(Box::new));
+            (self.delay, self.delays) = (link.delay, link.delays.clone().map(Box::new));
         }
         if let (true, Some(queue)) = (before.queue != link.queue, &link.queue) {
             self.limit_bytes = queue
@@ -246,10 +237,34 @@ impl LinkDirection {
 
     /// Whether the discipline decides at departure, so that packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
-        matches!(
-            self.queue_kind,
-            QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_)
-        )
+        self.queue_kind.holds()
+    }
+
+    /// Whether trains have to come packet by packet.
+    pub(crate) fn takes_single_packets(&self) -> bool {
+        let is_parted = |rules: &EntryRules| rules.part_trains();
+        let is_shaped = |limits: &SendLimits| limits.shaper.is_some();
+        let skips = |jitter: &JitterProcess| jitter.is_skipping();
+        !self.is_plain
+            && (self.holds()
+                || self.cells.is_some()
+                || self.entry_rules.as_deref().is_some_and(is_parted)
+                || self.limits.as_deref().is_some_and(is_shaped)
+                || self.jitter.as_deref().is_some_and(skips))
+    }
+
+    /// What happens to a packet of these segments that comes at `at`, before it joins the queue.
+    pub(crate) fn admit(&mut self, at: Instant, segments: SegmentSizes) -> EntryVerdict {
+        let charged = self.charged(segments);
+        match &mut self.entry_rules {
+            Some(rules) => rules.decide(at, charged),
+            None => EntryVerdict::Enters,
+        }
+    }
+
+    /// The rates that a switch has granted to this host's port, if it does.
+    pub(crate) fn granted(&mut self) -> Option<&mut Granted> {
+        self.limits.as_mut()?.granted.as_mut()
     }
 
     /// Bytes these segments take on the link.
@@ -276,16 +291,7 @@ impl LinkDirection {
     /// The bytes that wait or are being sent.
     pub(crate) fn backlog(&mut self, now: Instant) -> u64 {
         self.settle(now);
-        self.backlog + self.held().0
-    }
-
-    fn held(&self) -> (u64, u64) {
-        match &self.queue_kind {
-            QueueKind::Head(fifo) => (fifo.bytes(), fifo.len() as u64),
-            QueueKind::CoDel(held) => (held.0.bytes(), held.0.len() as u64),
-            QueueKind::FqCoDel(queues) => (queues.bytes(), queues.len() as u64),
-            _ => (0, 0),
-        }
+        self.backlog + self.queue_kind.held().0
     }
 
     /// Removes segments that have left by now from `leaving`, `backlog` and `waiting`.
@@ -323,7 +329,7 @@ impl LinkDirection {
         segments: SegmentSizes,
     ) -> Option<TrainSpan> {
         if !self.untracked {
-            if self.shared_buffer.is_some() || !matches!(self.queue_kind, QueueKind::Tail) {
+            if self.shared_buffer.is_some() || !self.queue_kind.is_drop_tail() {
                 return None;
             }
             self.settle(arrival.first);
@@ -338,8 +344,12 @@ impl LinkDirection {
 
     /// Sends segments on the link behind all earlier ones; returns when they leave.
     pub(crate) fn send(&mut self, from: Instant, segments: SegmentSizes) -> TrainSpan {
-        let start = from.max(self.free_at);
         let charged = self.charged(segments);
+        let start = from.max(self.free_at);
+        let start = match &mut self.limits {
+            Some(limits) => limits.begin(start, charged),
+            None => start,
+        };
         let first = if segments.count == 1 {
             self.finish(start, charged)
         } else {
@@ -380,23 +390,23 @@ impl LinkDirection {
         span
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a pause of less than 2^52 ns"
-    )]
+    /// When `charged` bytes that come at `from` begin to be sent.
+    fn start(&self, from: Instant, charged: u64) -> Instant {
+        let start = from.max(self.free_at);
+        match &self.limits {
+            Some(limits) => limits.start(start, charged),
+            None => start,
+        }
+    }
+
     fn finish(&mut self, start: Instant, charged: u64) -> Instant {
-        let granted = match (&mut self.granted, self.transmitter.bit_s(start)) {
-            (Some(granted), Some(bit_s)) => 8e9 / granted.rate(start, bit_s),
-            _ => 0.0,
-        };
-        let pace = self.pace.max(granted);
         let sent = self.transmitter.finish(start, charged);
-        if pace > 0.0 {
-            sent.max(start + Duration((pace * charged as f64) as u64))
-        } else {
-            sent
+        match &mut self.limits {
+            Some(limits) => {
+                let bit_s = self.transmitter.bit_s(start);
+                sent.max(limits.least_end(start, charged, bit_s))
+            }
+            None => sent,
         }
     }
 
@@ -415,8 +425,8 @@ impl LinkDirection {
         let mark = match self.decide(at, bytes) {
             Admission::Take => false,
             Admission::Early if can_mark && self.ecn => true,
-            Admission::Early => return QueueDecision::Refused(self.reason(DropReason::RedEarly)),
-            Admission::Forced => return QueueDecision::Refused(self.reason(DropReason::RedForced)),
+            Admission::Early => return QueueDecision::Refused(self.queue_kind.refusal(false)),
+            Admission::Forced => return QueueDecision::Refused(self.queue_kind.refusal(true)),
         };
         if let Some(shared_buffer) = shared_buffer {
             if !shared_buffer.take(at, bytes) {
@@ -481,111 +491,58 @@ impl LinkDirection {
 
     /// The decision of a discipline that decides at arrival.
     fn decide(&mut self, at: Instant, bytes: u64) -> Admission {
-        let idle_since = (self.waiting == 0).then_some(self.free_at);
-        let typical = self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1));
-        match &mut self.queue_kind {
-            QueueKind::Red(red) => red.admit(at, self.backlog, idle_since, typical),
-            QueueKind::Pie(pie) => pie.admit(at, self.free_at.since(at), self.backlog, bytes),
-            _ => Admission::Take,
+        if self.queue_kind.is_drop_tail() {
+            return Admission::Take;
         }
-    }
-
-    const fn reason(&self, of_red: DropReason) -> DropReason {
-        if matches!(self.queue_kind, QueueKind::Pie(_)) {
-            DropReason::Pie
-        } else {
-            of_red
-        }
+        let state = QueueState {
+            backlog: self.backlog,
+            delay: self
+                .start(at, self.charged(SegmentSizes::one(bytes as u32)))
+                .since(at),
+            idle_since: (self.waiting == 0).then_some(self.free_at),
+            typical_ns: self.airtime(at, self.mtu).map_or(1, |time| time.0.max(1)),
+        };
+        self.queue_kind.decide(at, state, bytes)
     }
 
     /// Queues a packet by its slot. `displaced` is called for each packet that loses its place, perhaps the new one.
     pub(crate) fn hold(
         &mut self,
         now: Instant,
-        flow: u32,
-        bytes: u64,
-        slot: u32,
-        mut displaced: impl FnMut(u32, DropReason),
+        packet: WaitingPacket,
+        displaced: impl FnMut(u32, DropReason),
     ) {
         self.settle(now);
-        let full = |direction: &Self, more: u64, packets: u64| {
-            let (held, count) = direction.held();
-            direction.backlog + held + more > direction.limit_bytes
-                || direction.waiting + count + packets > direction.limit_packets
+        let room = QueueRoom {
+            bytes: self.limit_bytes.saturating_sub(self.backlog),
+            packets: self.limit_packets.saturating_sub(self.waiting),
         };
-        match &self.queue_kind {
-            QueueKind::FqCoDel(_) => {
-                if let QueueKind::FqCoDel(queues) = &mut self.queue_kind {
-                    queues.push(now, flow, bytes, slot);
-                }
-                while full(self, 0, 0) {
-                    let QueueKind::FqCoDel(queues) = &mut self.queue_kind else {
-                        return;
-                    };
-                    let Some(longest) = queues.drop_from_longest() else {
-                        return;
-                    };
-                    displaced(longest, DropReason::QueueFull);
-                }
-            }
-            QueueKind::Head(_) => {
-                while full(self, bytes, 1) {
-                    let QueueKind::Head(fifo) = &mut self.queue_kind else {
-                        return;
-                    };
-                    let Some((_, _, oldest)) = fifo.pop() else {
-                        // It is larger than the whole limit: nothing is left to displace.
-                        return displaced(slot, DropReason::QueueFull);
-                    };
-                    displaced(oldest, DropReason::Displaced);
-                }
-                if let QueueKind::Head(fifo) = &mut self.queue_kind {
-                    fifo.push(now, bytes, slot);
-                }
-            }
-            _ if full(self, bytes, 1) => displaced(slot, DropReason::QueueFull),
-            _ => {
-                if let QueueKind::CoDel(held) = &mut self.queue_kind {
-                    held.0.push(now, bytes, slot);
-                }
-            }
-        }
+        self.queue_kind.hold(now, packet, room, displaced);
     }
 
     /// Removes the oldest packet of a queue that drops at its head; its slot and bytes.
     pub(crate) fn displace(&mut self) -> Option<(u32, u64)> {
-        let QueueKind::Head(fifo) = &mut self.queue_kind else {
-            return None;
-        };
-        fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
+        self.queue_kind.displace()
     }
 
-    /// The next packet to leave when the link is free. `marks` is called for one that waited too long: false drops it.
+    /// The next packet to leave when the link is free. `stays` is called for one that waited too long: it marks it where
+    /// it may, or returns false, which drops it.
     pub(crate) fn release(
         &mut self,
         now: Instant,
-        mut marks: impl FnMut(u32) -> bool,
+        stays: impl FnMut(u32, MayMark) -> bool,
     ) -> Option<u32> {
-        let mtu = self.mtu;
-        match &mut self.queue_kind {
-            QueueKind::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
-            QueueKind::CoDel(held) => loop {
-                let (fifo, codel) = &mut **held;
-                let (since, _, slot) = fifo.pop()?;
-                let waited_too_long =
-                    codel.signals_congestion(now, now.since(since), fifo.bytes(), mtu);
-                if !waited_too_long || marks(slot) {
-                    return Some(slot);
-                }
-            },
-            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| marks(slot).then_some(slot)),
-            _ => None,
-        }
+        self.queue_kind.release(now, self.mtu, stays)
+    }
+
+    /// Why the queue drops packets at departure.
+    pub(crate) const fn lateness(&self) -> DropReason {
+        self.queue_kind.lateness()
     }
 
     /// Whether a packet waits by its slot.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.held().1 > 0
+        self.queue_kind.held().1 > 0
     }
 
     /// Whether packets that waited too long are marked.
@@ -601,6 +558,9 @@ impl LinkDirection {
         let Some(jitter) = &mut self.jitter else {
             return undelayed;
         };
+        if jitter.skips() {
+            return departure;
+        }
         let mut delayed = undelayed.later(jitter.arrival(undelayed.last).since(undelayed.last));
         if !self.overtakes && delayed.first <= self.arrived {
             delayed = delayed.later(self.arrived.since(delayed.first) + Duration(1));
@@ -619,8 +579,13 @@ impl LinkDirection {
     }
 
     /// The least propagation delay.
-    pub(crate) const fn least_delay(&self) -> Duration {
-        self.delay
+    pub(crate) fn least_delay(&self) -> Duration {
+        let skips = |jitter: &JitterProcess| jitter.is_skipping();
+        if self.jitter.as_deref().is_some_and(skips) {
+            return Duration::ZERO;
+        }
+        let steps = self.delays.iter().flat_map(|delays| &delays.steps);
+        steps.map(|(_, delay)| *delay).min().unwrap_or(self.delay)
     }
 
     /// Whether the packet is duplicated.
@@ -658,43 +623,13 @@ impl LinkDirection {
     }
 }
 
-fn queue_kind(queue: &LinkQueue, mtu: u64, seed: Seed) -> QueueKind {
-    match queue.discipline {
-        Discipline::DropTail => QueueKind::Tail,
-        Discipline::DropHead => QueueKind::Head(Box::default()),
-        Discipline::Red {
-            min_bytes,
-            max_bytes,
-            most,
-            weight,
-        } => QueueKind::Red(Box::new(Red::new(
-            min_bytes,
-            max_bytes,
-            most,
-            weight,
-            seed.child("red"),
-        ))),
-        Discipline::CoDel { target, interval } => {
-            QueueKind::CoDel(Box::new((Fifo::default(), CoDel::new(target, interval))))
-        }
-        Discipline::Pie { target, update } => {
-            QueueKind::Pie(Box::new(Pie::new(target, update, seed.child("pie"))))
-        }
-        Discipline::FqCoDel {
-            target,
-            interval,
-            flows,
-            quantum,
-        } => {
-            let perturbation = seed.child("fq_codel").0;
-            QueueKind::FqCoDel(Box::new(FqCoDel::new(
-                target,
-                interval,
-                flows,
-                quantum,
-                mtu,
-                perturbation,
-            )))
-        }
-    }
+/// What holds a direction back beside its transmitter; `None` if nothing does.
+fn send_limits(link: &NetworkLink, port_config: PortConfig<'_>) -> Option<Box<SendLimits>> {
+    let pace = port_config.interface.and_then(|card| card.pace_bit_s);
+    let limits = SendLimits {
+        pace: pace.map_or(0.0, |bit_s| 8e9 / bit_s),
+        granted: (port_config.abr && port_config.interface.is_some()).then(Granted::default),
+        shaper: link.shaper.as_ref().map(TokenClock::new),
+    };
+    limits.are_any().then(|| Box::new(limits))
 }

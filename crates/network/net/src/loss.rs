@@ -1,4 +1,4 @@
-//! Which packets a link loses: independent losses, bit errors, Gilbert-Elliott states, given or every n-th packet. The
+//! Which packets a link loses: independent losses, bit errors, chains of two or four states, given or every n-th packet. The
 //! process is called once for each packet (or cell), in the order of departure, and draws as often for a large packet
 //! as for a small one: the same sequence of packets loses the same ones in every world.
 
@@ -6,7 +6,7 @@ use crate::bernoulli;
 use crate::tap::DropReason;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use stackline_core::network::{LossModel, StepSchedule};
+use stackline_core::network::{FourStateLoss, LossModel, StepSchedule};
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::Instant;
 
@@ -25,6 +25,7 @@ enum LossKind {
     Independent(f64),
     BitErrors(BitErrors),
     GilbertElliott(GilbertElliott),
+    FourStates(Box<FourStateChain>),
     List(ListedLoss),
     Every { nth: u64, left: u64 },
     Schedule(Box<SteppedLoss>),
@@ -48,6 +49,10 @@ impl LossProcess {
                 leave: [*to_bad, *to_good],
                 lose: [*loss_good, *loss_bad],
             }),
+            LossModel::FourStates(chain) => LossKind::FourStates(Box::new(FourStateChain {
+                chain: *chain,
+                state: FourStateLossState::GapDelivery,
+            })),
             LossModel::List(numbers) => LossKind::List(ListedLoss {
                 numbers: numbers.clone(),
                 next: 0,
@@ -90,6 +95,7 @@ impl LossProcess {
                 DropReason::BitError,
             ),
             LossKind::GilbertElliott(states) => (states.lost(generator), DropReason::Lost),
+            LossKind::FourStates(chain) => (chain.lost(generator), DropReason::Lost),
             LossKind::List(list) => (list.lost(), DropReason::Lost),
             LossKind::Every { nth, left } => (every(*nth, left), DropReason::Lost),
         };
@@ -185,6 +191,41 @@ impl GilbertElliott {
         let lost = bernoulli::draw_bernoulli(self.lose[state], generator);
         self.bad ^= bernoulli::draw_bernoulli(self.leave[state], generator);
         lost
+    }
+}
+
+/// The four states of netem (tc-netem(8), `loss state`): the state changes, then decides about the packet.
+#[derive(Clone, Debug)]
+struct FourStateChain {
+    chain: FourStateLoss,
+    state: FourStateLossState,
+}
+
+/// The states, in netem's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FourStateLossState {
+    GapDelivery,
+    BurstDelivery,
+    BurstLoss,
+    SingleLoss,
+}
+
+impl FourStateChain {
+    /// Draws once.
+    fn lost(&mut self, generator: &mut Generator) -> bool {
+        use FourStateLossState::{BurstDelivery, BurstLoss, GapDelivery, SingleLoss};
+        let chain = &self.chain;
+        let drawn = bernoulli::draw_unit(generator);
+        self.state = match self.state {
+            GapDelivery if drawn < chain.p14 => SingleLoss,
+            GapDelivery if drawn < chain.p14 + chain.p13 => BurstLoss,
+            BurstDelivery if drawn < chain.p23 => BurstLoss,
+            BurstLoss if drawn < chain.p32 => BurstDelivery,
+            BurstLoss if drawn < chain.p32 + chain.p31 => GapDelivery,
+            SingleLoss => GapDelivery,
+            stays => stays,
+        };
+        matches!(self.state, BurstLoss | SingleLoss)
     }
 }
 
@@ -339,6 +380,64 @@ mod tests {
             lost(&loss, 1, 6, 1500),
             [false, true, false, true, false, true]
         );
+    }
+
+    #[test]
+    fn the_four_states_lose_their_stationary_share() {
+        let chain = |p13, p31, p32, p23, p14| FourStateLoss {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14,
+        };
+        for (seed, chain) in [
+            (1, chain(0.02, 0.4, 0.3, 0.5, 0.01)),
+            (2, chain(0.1, 0.9, 0.0, 1.0, 0.0)),
+            (3, chain(0.0, 0.5, 0.2, 0.5, 0.05)),
+            (4, chain(0.005, 0.1, 0.05, 0.2, 0.002)),
+        ] {
+            let lost = lost(&LossModel::FourStates(chain), seed, 400_000, 1500);
+            let share = count(&lost) as f64 / 400_000.0;
+            let mean = chain.mean_loss();
+            // Bursts make neighbours alike: a wider bound than that of independent losses.
+            assert!((share - mean).abs() < 0.1 * mean, "{share} of {mean}");
+        }
+        // netem's `loss state 10%` has no bursts beyond chance: after a loss, the next is lost with 1 - p31.
+        let lost = lost(
+            &LossModel::FourStates(chain(0.1, 0.9, 0.0, 1.0, 0.0)),
+            5,
+            400_000,
+            1500,
+        );
+        let after = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]);
+        let (again, n) = after.fold((0, 0), |(again, n), lost| {
+            (again + usize::from(lost), n + 1)
+        });
+        assert!(plausible(again, n, 0.1), "{again} of {n}");
+    }
+
+    #[test]
+    fn the_four_states_change_before_they_decide() {
+        let certain = |p13, p14| FourStateLoss {
+            p13,
+            p31: 0.0,
+            p32: 1.0,
+            p23: 1.0,
+            p14,
+        };
+        let lost = |chain| lost(&LossModel::FourStates(chain), 1, 6, 1500);
+        // Into the burst at once, then in and out of its delivery.
+        assert_eq!(
+            lost(certain(1.0, 0.0)),
+            [true, false, true, false, true, false]
+        );
+        // Single losses only, each followed by a delivery.
+        assert_eq!(
+            lost(certain(0.0, 1.0)),
+            [true, false, true, false, true, false]
+        );
+        assert_eq!(lost(certain(0.0, 0.0)), [false; 6]);
     }
 
     #[test]

@@ -21,8 +21,10 @@ pub enum EcnMarking {
     /// The sender does not support it: a packet that would be marked is dropped.
     #[default]
     NotCapable,
-    /// It may be marked.
+    /// ECT(0): it may be marked.
     Capable,
+    /// ECT(1): it may be marked, and its sender answers each mark with a small reduction (L4S, RFC 9331).
+    Scalable,
     /// It has been marked.
     Marked,
 }
@@ -93,6 +95,8 @@ pub trait PacketPayload: Sized {
     fn split(&mut self, at: u32) -> Self;
     /// Writes the mark of congestion into the headers.
     fn mark(&mut self);
+    /// Writes a code point of differentiated services (RFC 2474), 0 to 63, into the headers.
+    fn set_dscp(&mut self, dscp: u8);
     /// A copy, for a link that duplicates.
     fn again(&self) -> Self;
 }
@@ -111,6 +115,8 @@ pub struct NetworkPacket<P> {
     pub flow: u32,
     /// Whether it may be marked, or has been.
     pub ecn: EcnMarking,
+    /// Its code point of differentiated services (RFC 2474), 0 to 63.
+    pub dscp: u8,
     /// The number and the sizes of its segments.
     pub segments: SegmentSizes,
     /// What the world attached to it.
@@ -152,11 +158,19 @@ impl<P: PacketPayload> NetworkPacket<P> {
         match self.ecn {
             EcnMarking::NotCapable => false,
             EcnMarking::Marked => true,
-            EcnMarking::Capable => {
+            EcnMarking::Capable | EcnMarking::Scalable => {
                 self.ecn = EcnMarking::Marked;
                 self.payload.mark();
                 true
             }
+        }
+    }
+
+    /// Gives the packet another code point of differentiated services, 0 to 63.
+    pub fn remark(&mut self, dscp: u8) {
+        if self.dscp != dscp {
+            self.dscp = dscp;
+            self.payload.set_dscp(dscp);
         }
     }
 }

@@ -34,6 +34,10 @@ pub enum DropReason {
     CoDel,
     /// The proportional integral controller (PIE) dropped it.
     Pie,
+    /// The controller of DualPI2 dropped it.
+    DualPi2,
+    /// It found too few tokens in a policer.
+    Policed,
     /// The link lost it.
     Lost,
     /// One of its bits was wrong.
@@ -52,7 +56,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their discriminants, by which [`PortCounters::drops`] is indexed.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::QueueFull,
         Self::SharedBufferFull,
         Self::Displaced,
@@ -60,6 +64,8 @@ impl DropReason {
         Self::RedForced,
         Self::CoDel,
         Self::Pie,
+        Self::DualPi2,
+        Self::Policed,
         Self::Lost,
         Self::BitError,
         Self::CellLost,
@@ -80,6 +86,8 @@ impl fmt::Display for DropReason {
             Self::RedForced => "RED, average above the maximum",
             Self::CoDel => "CoDel, queued too long",
             Self::Pie => "PIE",
+            Self::DualPi2 => "DualPI2",
+            Self::Policed => "above the rate of a policer",
             Self::Lost => "lost on the link",
             Self::BitError => "bit error on the link",
             Self::CellLost => "one of its cells was lost",

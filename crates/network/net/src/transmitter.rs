@@ -63,6 +63,14 @@ impl Transmitter {
     }
 }
 
+/// The time of a byte at a rate in bit/s, in 2^-64 ns, rounded down.
+pub(crate) fn time_of_a_byte(bit_s: f64) -> u128 {
+    // The rate with 30 binary places: exact for whole bit/s, and for all rates from 4 Mbit/s up.
+    let rate = (libm::round(libm::ldexp(bit_s, 30)) as u128).max(1);
+    // 8e9 has 33 bits, so shifted by 94 it just fits into 128.
+    (u128::from(BYTE_AT_ONE_BIT_S) << (64 + 30)) / rate
+}
+
 /// A constant rate, computed with one multiplication a packet. Times are fixed-point: nanoseconds with 64 binary
 /// places.
 #[derive(Clone, Debug)]
@@ -80,10 +88,7 @@ struct Constant {
 
 impl Constant {
     fn new(bit_s: f64) -> Self {
-        // The rate with 30 binary places: exact for whole bit/s, and for all rates from 4 Mbit/s up.
-        let rate = (libm::round(libm::ldexp(bit_s, 30)) as u128).max(1);
-        // 8e9 has 33 bits, so shifted by 94 it just fits into 128.
-        let per_byte = (u128::from(BYTE_AT_ONE_BIT_S) << (64 + 30)) / rate;
+        let per_byte = time_of_a_byte(bit_s);
         let most = u64::try_from(u128::MAX / per_byte.max(1)).unwrap_or(u64::MAX);
         Self {
             bit_s,

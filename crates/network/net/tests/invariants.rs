@@ -6,8 +6,9 @@ use common::*;
 use proptest::prelude::*;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, Jitter, LinkQueue, LinkRate, LossModel, Network as Plan, NetworkInterface,
-    NetworkLink, NetworkSwitch, StepSchedule,
+    ClassService, DelaySkipping, Discipline, DualPi2Settings, FourStateLoss, Jitter, LinkQueue,
+    LinkRate, LossModel, Network as Plan, NetworkInterface, NetworkLink, NetworkSwitch, Policer,
+    QueueClass, StepSchedule, TokenBucket,
 };
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
@@ -38,7 +39,51 @@ fn discipline() -> impl Strategy<Value = Discipline> {
             flows: 8,
             quantum: 1514
         }),
+        Just(Discipline::Classes),
+        Just(Discipline::DualPi2(DualPi2Settings::default())),
     ]
+}
+
+/// Class 0 of strict priority, class 1 with a limit, class 2 with CoDel.
+fn classes() -> Vec<QueueClass> {
+    let class = |dscps: &[u8], service| QueueClass {
+        dscps: dscps.to_vec(),
+        service,
+        ..QueueClass::default()
+    };
+    vec![
+        class(&[46], ClassService::Strict),
+        QueueClass {
+            limit_packets: Some(4),
+            ..class(&[34], ClassService::Weight(3))
+        },
+        QueueClass {
+            codel: Some((Duration(MS), Duration(10 * MS))),
+            ..class(&[], ClassService::Weight(1))
+        },
+    ]
+}
+
+fn buckets() -> BoxedStrategy<(Option<TokenBucket>, Option<Policer>)> {
+    let bucket = |bit_s: f64| TokenBucket {
+        bit_s,
+        burst_bytes: 4500,
+    };
+    let shaper = proptest::option::of(Just(bucket(8e6)));
+    let remark = prop_oneof![Just(None), Just(Some(34))];
+    let policer = remark.prop_map(move |remark| Policer {
+        bucket: bucket(5e6),
+        remark,
+    });
+    (shaper, proptest::option::of(policer)).boxed()
+}
+
+fn skipping() -> impl Strategy<Value = Option<DelaySkipping>> {
+    proptest::option::of(Just(DelaySkipping {
+        share: 0.3,
+        correlation: 0.5,
+        gap: 3,
+    }))
 }
 
 fn queue() -> BoxedStrategy<Option<LinkQueue>> {
@@ -52,6 +97,11 @@ fn queue() -> BoxedStrategy<Option<LinkQueue>> {
             limit_packets,
             discipline,
             ecn,
+            classes: if discipline == Discipline::Classes {
+                classes()
+            } else {
+                vec![]
+            },
         },
     );
     proptest::option::of(queue).boxed()
@@ -80,6 +130,13 @@ fn loss() -> impl Strategy<Value = LossModel> {
             loss_good: 0.0,
             loss_bad: 0.8
         }),
+        Just(LossModel::FourStates(FourStateLoss {
+            p13: 0.05,
+            p31: 0.3,
+            p32: 0.2,
+            p23: 0.5,
+            p14: 0.01
+        })),
         Just(LossModel::Every(7)),
         Just(LossModel::List(vec![1, 3, 4, 30])),
         Just(LossModel::Schedule(changing(vec![
@@ -107,13 +164,16 @@ fn any_link(ends: &'static str) -> BoxedStrategy<NetworkLink> {
         loss(),
         jitter,
         duplicate,
+        buckets(),
+        skipping(),
     )
         .prop_map(
-            move |(rate, delay, delays, queue, loss, jitter, duplicate)| {
+            move |(rate, delay, delays, queue, loss, jitter, duplicate, buckets, skipping)| {
                 let distribution = Distribution::Uniform(0.0, 0.003);
                 let jitter = jitter.map(|reorder| Jitter {
                     distribution: distribution.clone(),
                     reorder,
+                    correlation: 0.25,
                 });
                 NetworkLink {
                     delays,
@@ -121,6 +181,10 @@ fn any_link(ends: &'static str) -> BoxedStrategy<NetworkLink> {
                     loss,
                     jitter,
                     duplicate,
+                    shaper: buckets.0,
+                    policer: buckets.1,
+                    dscp: (delay > 4.0).then_some(46),
+                    skipping,
                     ..link(ends, rate, delay)
                 }
             },
@@ -204,16 +268,17 @@ fn carry(
                 .0
                 .extend(std::iter::from_fn(|| network.poll(until)).map(|d| (d.due, d.packet)));
         }
-        let ecn = if number % 2 == 0 {
-            EcnMarking::Capable
-        } else {
-            EcnMarking::NotCapable
-        };
+        let ecn = [
+            EcnMarking::Capable,
+            EcnMarking::NotCapable,
+            EcnMarking::Scalable,
+        ][number % 3];
         let packet = train(*from, *to, *count, number as u64 * 100);
         network.handle(
             Instant(now),
             NetworkPacket {
                 ecn,
+                dscp: [0, 46, 34, 7][number % 4],
                 flow: *from,
                 ..packet
             },
@@ -258,7 +323,10 @@ proptest! {
                 link.rate = LinkRate::Constant(1.2e9);
             }
             link.jitter = link.jitter.take().map(|jitter| Jitter { reorder: false, ..jitter });
-            if let Some(LinkQueue { discipline: discipline @ Discipline::FqCoDel { .. }, .. }) = &mut link.queue {
+            link.skipping = None;
+            if let Some(LinkQueue { discipline, .. }) = &mut link.queue
+                && matches!(discipline, Discipline::FqCoDel { .. } | Discipline::Classes | Discipline::DualPi2(_))
+            {
                 *discipline = Discipline::DropTail;
             }
         }

@@ -28,7 +28,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
         ..new.clone()
     };
     if kept != *before {
-        return refused("the ends, MTU, jitter and duplication");
+        return refused("the ends, MTU, jitter, duplication, reordering, shaper, policer and DSCP");
     }
     let ends = [&before.ends.0, &before.ends.1];
     let mut switches = network
@@ -39,7 +39,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
     let plain = LinkQueue::default();
     let queue = |link: &NetworkLink| link.queue.clone().or(own.cloned()).unwrap_or(plain.clone());
     let (old, now) = (queue(before), queue(new));
-    if (old.discipline, old.ecn) != (now.discipline, now.ecn) {
+    if (old.discipline, old.ecn, &old.classes) != (now.discipline, now.ecn, &now.classes) {
         return refused("the queue discipline");
     }
     Ok(())

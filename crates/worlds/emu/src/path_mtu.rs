@@ -105,6 +105,8 @@ impl PacketPayload for EmptyProbePayload {
 
     fn mark(&mut self) {}
 
+    fn set_dscp(&mut self, _: u8) {}
+
     fn again(&self) -> Self {
         Self
     }

@@ -5,7 +5,8 @@
 
 use nix::sched::{CloneFlags, setns};
 use stackline_core::network::{
-    Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost, NetworkLink,
+    Discipline, DualPi2Settings, LinkQueue, LinkRate, LossModel, Network, NetworkHost, NetworkLink,
+    TokenBucket,
 };
 use stackline_core::random::Seed;
 use stackline_core::time::Duration as Span;
@@ -314,6 +315,63 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
         // Packets without data are never marked, so a FIN may be dropped on either.
         assert!(ecn || drops(&report) > 0, "{report:?}");
     }
+}
+
+#[test]
+fn dualpi2_marks_packets_of_the_kernels_tcp() {
+    let settings = DualPi2Settings {
+        target: Span(2_000_000),
+        update: Span(2_000_000),
+        ..DualPi2Settings::default()
+    };
+    let link = NetworkLink {
+        rate: LinkRate::Constant(20e6),
+        delay: Span(2_000_000),
+        queue: Some(LinkQueue {
+            discipline: Discipline::DualPi2(settings),
+            ecn: true,
+            ..LinkQueue::default()
+        }),
+        ..NetworkLink::default()
+    };
+    let report = emulate(link, EmulatorOptions::default(), |testbed, _| {
+        transfer(testbed, 1_000_000)
+    });
+    let Some(report) = report else { return };
+    assert!(report.ports[0].marked > 0, "{report:?}");
+}
+
+/// A bucket of four packets, then 1 Mbit/s: 8 ms for each of 1000 bytes.
+#[test]
+fn a_shaper_passes_its_burst_and_its_rate() {
+    const BURST: u32 = 4;
+    const SENT: u32 = 40;
+    let link = NetworkLink {
+        shaper: Some(TokenBucket {
+            bit_s: 1e6,
+            burst_bytes: 4000,
+        }),
+        mtu_bytes: Some(1000),
+        ..NetworkLink::default()
+    };
+    let report = emulate(link, EmulatorOptions::default(), |testbed, _| {
+        let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
+        let begin = Instant::now();
+        for number in 0..SENT {
+            let datagram = [number as u8; 972];
+            here.send_to(&datagram, (testbed.hosts[1].address, 7000))
+                .unwrap();
+        }
+        let mut buffer = [0; 1000];
+        for number in 0..SENT {
+            assert_eq!(there.recv(&mut buffer).unwrap(), 972);
+            assert_eq!(buffer[0], number as u8, "they stay in order");
+            let waited = Duration::from_millis(8) * number.saturating_sub(BURST - 1);
+            assert!(begin.elapsed() >= waited, "{number} is early");
+        }
+    });
+    let Some(report) = report else { return };
+    assert_eq!((report.sent.packets, drops(&report)), (u64::from(SENT), 0));
 }
 
 #[test]

@@ -48,6 +48,17 @@ pub fn shortened(all: &[String]) -> String {
     }
 }
 
+/// Clauses of a link that cannot be changed while its network is up.
+const UNCHANGED: [&str; 7] = [
+    "mtu",
+    "jitter",
+    "duplicate",
+    "shape",
+    "police",
+    "dscp",
+    "reorder",
+];
+
 /// Reads a text such as `link client - edge 100 Mbit/s`. Returns the index of the link and the link with the new
 /// values; what the text leaves out stays.
 ///
@@ -68,10 +79,7 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         return Err(wrong().into());
     };
     let at = link_named(network, &format!("{first}{arrow}{second}"))?;
-    if let Some(other) = words
-        .iter()
-        .find(|word| ["mtu", "jitter", "duplicate"].contains(word))
-    {
+    if let Some(other) = words.iter().find(|word| UNCHANGED.contains(word)) {
         return Err(Error::input(format!(
             "the `{other}` of a link cannot be changed while programs run on its network"
         ))
@@ -282,6 +290,7 @@ fn limited(text: &str, new: &LinkQueue, old: Option<&LinkQueue>) -> LinkQueue {
         Some(old) if !named => LinkQueue {
             discipline: old.discipline,
             ecn: old.ecn,
+            classes: old.classes.clone(),
             ..new.clone()
         },
         _ => new.clone(),

@@ -32,6 +32,8 @@ pub struct SimDatagram {
     place: u64,
     /// The number of data bytes.
     bytes: u32,
+    /// The code point of differentiated services in its IP header.
+    dscp: u8,
     what: SimDatagramContent,
 }
 
@@ -124,6 +126,7 @@ impl SimDatagram {
             connection,
             place: NOWHERE,
             bytes: 0,
+            dscp: 0,
             what: SimDatagramContent::Headed {
                 header: kept,
                 length: length as u8,
@@ -143,6 +146,7 @@ impl SimDatagram {
             connection,
             place: NOWHERE,
             bytes: 0,
+            dscp: 0,
             what: SimDatagramContent::Segment { nodes, segment },
         }
     }
@@ -291,6 +295,7 @@ impl SimDatagram {
             let length = segment.write_headers(from, to, &mut headers);
             let mut bytes = headers[..length].to_vec();
             bytes.resize(segment.bytes() as usize, 0);
+            self.fill_service(&mut bytes);
             return bytes;
         }
         let mut bytes = self.header().to_vec();
@@ -310,13 +315,21 @@ impl SimDatagram {
             SimDatagramBody::Bytes(bytes) => body.copy_from_slice(bytes),
             SimDatagramBody::Control(control) => body.copy_from_slice(control),
         }
+        self.fill_service(&mut bytes);
         self.fill_checksums(&mut bytes);
         bytes
     }
 
-    fn fill_checksums(&self, bytes: &mut [u8]) {
+    /// Writes the code point of differentiated services and the header's checksum.
+    fn fill_service(&self, bytes: &mut [u8]) {
+        bytes[1] |= self.dscp << 2;
+        bytes[10..12].fill(0);
         let checksum = finish(sum(0, &bytes[..20]));
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Writes the checksum of a TCP header.
+    fn fill_checksums(&self, bytes: &mut [u8]) {
         if !matches!(self.body(), SimDatagramBody::Fragment { .. }) && bytes[9] == TCP {
             let (ip, segment) = bytes.split_at_mut(20);
             let length = segment.len() as u32;
@@ -383,6 +396,10 @@ impl PacketPayload for SimDatagram {
         }
     }
 
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
+    }
+
     fn again(&self) -> Self {
         self.clone()
     }
@@ -411,5 +428,9 @@ mod tests {
         );
         datagram.mark();
         assert_eq!(datagram.bytes()[1], 0b11);
+        datagram.set_dscp(46);
+        let bytes = datagram.bytes();
+        assert_eq!(bytes[1], 46 << 2 | 0b11);
+        assert_eq!(finish(sum(0, &bytes[..20])), 0);
     }
 }

@@ -267,6 +267,12 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         for (number, pair) in (first_pair..).zip(&pairs) {
             self.time
                 .add_pair(number, [from.0, to.0], Rc::clone(pair) as _);
+            let dscp = part
+                .stack
+                .number(stacks::ip_options::DSCP.name)
+                .unwrap_or_default();
+            self.time
+                .set_dscp(number, u8::try_from(dscp).unwrap_or_default());
         }
         for (job, at) in [(responders, to.1), (initiators, from.1)] {
             for (replica, pair) in (0..).zip(&pairs) {

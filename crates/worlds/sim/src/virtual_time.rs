@@ -41,6 +41,8 @@ pub(crate) enum NextEvent {
 /// A pair and the nodes of its two sides.
 struct PlacedPair {
     nodes: [NodeIndex; 2],
+    /// The code point of differentiated services of its packets.
+    dscp: u8,
     pair: Rc<dyn SimConnectionPair>,
 }
 
@@ -65,6 +67,8 @@ pub(crate) struct VirtualTime<'s, T: Tap<SimDatagram>> {
     imp_log: ImpLog,
     /// The pairs by number: the usual numbering, then the one marked by [`APART`].
     pairs: [Vec<PlacedPair>; 2],
+    /// A pair's packets have a code point of differentiated services other than 0.
+    has_classes: bool,
     /// The tasks being polled; kept to reuse its memory.
     ready: Vec<u32>,
     /// The packets being handed over; kept to reuse its memory.
@@ -95,6 +99,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             carrier,
             imp_log: ImpLog::default(),
             pairs: [Vec::new(), Vec::new()],
+            has_classes: false,
             ready: Vec::new(),
             packets: Vec::new(),
             steps: 0,
@@ -115,7 +120,19 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         pair: Rc<dyn SimConnectionPair>,
     ) {
         self.carrier.tap().departures_wanted |= pair.wants_departures();
-        self.pairs[usize::from(number & APART != 0)].push(PlacedPair { nodes, pair });
+        self.pairs[usize::from(number & APART != 0)].push(PlacedPair {
+            nodes,
+            dscp: 0,
+            pair,
+        });
+    }
+
+    /// Gives all packets of a pair of the usual numbering this code point of differentiated services.
+    pub(crate) fn set_dscp(&mut self, number: u32, dscp: u8) {
+        if let Some(placed) = self.pairs[0].get_mut(number as usize) {
+            placed.dscp = dscp;
+            self.has_classes |= dscp != 0;
+        }
     }
 
     #[inline]
@@ -350,8 +367,11 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     fn hand_over(&mut self) {
         let mut packets = std::mem::take(&mut self.packets);
         std::mem::swap(&mut *self.shared.outgoing().borrow_mut(), &mut packets);
-        for packet in packets.drain(..) {
+        for mut packet in packets.drain(..) {
             self.steps += 1;
+            if self.has_classes {
+                packet.remark(self.pair(packet.payload.pair).map_or(0, |pair| pair.dscp));
+            }
             self.carrier.handle(self.shared.now(), packet);
         }
         self.packets = packets;

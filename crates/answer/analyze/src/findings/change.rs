@@ -152,6 +152,7 @@ impl PlanChange {
             Self::DropTail(ends, bytes) => drop_tail(network, ends, *bytes),
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
+                classes: Vec::new(),
                 ..queue
             }),
             Self::Faster(these) => each_of(network, these, |link| {
@@ -280,10 +281,9 @@ fn in_order(link: &mut NetworkLink) {
 /// Sets the capacity of the queues at both ends of a link, bytes, and raises the buffers of the switches there to at least that.
 fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     give_queue(network, ends, |queue| LinkQueue {
-        discipline: queue.discipline,
-        ecn: queue.ecn,
         limit_bytes: Some(bytes),
-        ..LinkQueue::default()
+        limit_packets: None,
+        ..queue
     });
     each_switch(network, &[&ends.0, &ends.1], |switch| {
         switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(bytes));
@@ -296,6 +296,7 @@ fn drop_tail(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     give_queue(network, ends, |queue| LinkQueue {
         discipline: Discipline::DropTail,
         ecn: false,
+        classes: Vec::new(),
         ..queue
     });
 }

@@ -4,7 +4,7 @@ use crate::phrases::Phrases;
 use crate::topology::{heading, path_facts};
 use stackline_core::network::{
     Charge, ClockModel, Discipline, LinkQueue, LinkRate, LossModel, Network, NetworkHost,
-    NetworkInterface, NetworkLink, NetworkSwitch, ProgramCosts, StepSchedule, WorkKind,
+    NetworkInterface, NetworkLink, NetworkSwitch, ProgramCosts, QueueClass, StepSchedule, WorkKind,
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -152,8 +152,9 @@ fn link(link: &NetworkLink) -> Vec<String> {
         } else {
             ""
         };
-        format!("jitter {} s{order}", jitter.distribution)
+        format!("{}{order}", path_facts::jitter(jitter))
     });
+    said.extend(path_facts::traffic_control(link));
     said.extend(
         (link.duplicate > 0.0)
             .then(|| format!("duplicates {}", path_facts::percent(link.duplicate))),
@@ -213,6 +214,13 @@ fn loss(loss: &LossModel) -> Option<String> {
             path_facts::percent(*loss_good),
             path_facts::percent(*loss_bad)
         ),
+        LossModel::FourStates(chain) => {
+            let shares = [chain.p13, chain.p31, chain.p32, chain.p23, chain.p14];
+            format!(
+                "loses by four states (p13, p31, p32, p23, p14: {})",
+                shares.map(path_facts::percent).join(", ")
+            )
+        }
         LossModel::List(numbers) => {
             format!("loses packets {}", list(numbers, u64::to_string).join(", "))
         }
@@ -232,8 +240,20 @@ fn queue(queue: &LinkQueue) -> String {
         said.push("unlimited".to_owned());
     }
     said.push(discipline(&queue.discipline));
+    said.extend(list(&queue.classes, class));
     said.when(queue.ecn, "marks (ECN)");
     said.join(" ")
+}
+
+/// A class of a queue, such as `[ef strict 20 packets]`.
+fn class(class: &QueueClass) -> String {
+    let mut said = vec![class.name(), class.service.text()];
+    said.extend(class.limit_bytes.map(size));
+    said.with(class.limit_packets, |packets| counted(packets, "packet"));
+    said.with(class.codel, |(target, interval)| {
+        discipline(&Discipline::CoDel { target, interval })
+    });
+    format!("[{}]", said.join(" "))
 }
 
 fn discipline(discipline: &Discipline) -> String {
@@ -278,6 +298,17 @@ fn discipline(discipline: &Discipline) -> String {
                 "FQ-CoDel (target {target}, interval {interval}, {flows} queues, quantum {quantum})"
             )
         }
+        Discipline::Classes => "classes".to_owned(),
+        Discipline::DualPi2(settings) => format!(
+            "DualPI2 (target {}, update {}, alpha {}, beta {}, coupling {}, step {}, classic {})",
+            time(settings.target),
+            time(settings.update),
+            exact(settings.alpha),
+            exact(settings.beta),
+            exact(settings.coupling),
+            time(settings.step),
+            path_facts::percent(settings.classic_share)
+        ),
     }
 }
 

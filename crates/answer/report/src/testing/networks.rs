@@ -92,6 +92,7 @@ pub(crate) fn everything() -> Network {
     let jitter = Jitter {
         distribution: Distribution::Normal(0.002, 0.0005),
         reorder: true,
+        correlation: 0.0,
     };
     let red = Discipline::Red {
         min_bytes: 15_000,

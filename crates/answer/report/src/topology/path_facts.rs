@@ -42,7 +42,7 @@ impl PathCapacity {
             hops: ports.len(),
             delay: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
             rate_bit_s: links()
-                .filter_map(|link| mean_rate(&link.rate))
+                .filter_map(NetworkLink::mean_bit_s)
                 .min_by(f64::total_cmp),
             mtu: links().map(NetworkLink::mtu).min().unwrap_or(u64::MAX),
         }
@@ -223,6 +223,9 @@ pub(crate) fn loss(loss: &stackline_core::network::LossModel) -> String {
             percent(*loss_good),
             percent(*loss_bad)
         ),
+        LossModel::FourStates(chain) => {
+            format!("four states, {} in the mean", percent(chain.mean_loss()))
+        }
         LossModel::List(numbers) if numbers.len() <= 4 => {
             let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
             format!("packets {}", numbers.join(", "))
@@ -245,7 +248,10 @@ pub(crate) fn queue(queue: &LinkQueue) -> String {
     } else {
         limits.join(", ")
     };
-    let discipline = discipline(&queue.discipline);
+    let discipline = match queue.discipline {
+        stackline_core::network::Discipline::Classes => classes(queue),
+        _ => discipline(&queue.discipline),
+    };
     format!(
         "{limits}{discipline}{}",
         if queue.ecn { ", marks (ECN)" } else { "" }
@@ -278,7 +284,71 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
         } => {
             format!(", FQ-CoDel {target} in {interval}, {flows} queues, quantum {quantum} B")
         }
+        Discipline::Classes => ", classes".to_owned(),
+        Discipline::DualPi2(settings) => format!(
+            ", DualPI2 {}, step {}, coupling {}",
+            settings.target, settings.step, settings.coupling
+        ),
     }
+}
+
+/// The classes of a queue as text: `, classes ef strict / default weight 1`.
+fn classes(queue: &LinkQueue) -> String {
+    let classes: Vec<String> = queue
+        .classes
+        .iter()
+        .map(|class| format!("{} {}", class.name(), class.service.text()))
+        .collect();
+    format!(", classes {}", classes.join(" / "))
+}
+
+/// What a link does to packets by their rate or their order, such as `shaped to 10.0 Mbit/s, burst 32.0 KiB`.
+pub(crate) fn traffic_control(link: &NetworkLink) -> Vec<String> {
+    let bucket = |bucket: &stackline_core::network::TokenBucket| {
+        format!(
+            "{}, burst {}",
+            units::format_rate(bucket.bit_s),
+            units::format_size(bucket.burst_bytes)
+        )
+    };
+    let shaped = link
+        .shaper
+        .as_ref()
+        .map(|shaper| format!("shaped to {}", bucket(shaper)));
+    let policed = link.policer.as_ref().map(|policer| {
+        let beyond = policer.remark.map_or_else(
+            || "drops".to_owned(),
+            |dscp| format!("remarks {}", stackline_core::network::dscp_name(dscp)),
+        );
+        format!(
+            "policed at {}, {beyond} what exceeds",
+            bucket(&policer.bucket)
+        )
+    });
+    let marked = link
+        .dscp
+        .map(|dscp| format!("sets DSCP {}", stackline_core::network::dscp_name(dscp)));
+    let skipping = link.skipping.map(|skipping| {
+        format!(
+            "{} of packets skip the delay, gap {}",
+            percent(skipping.share),
+            skipping.gap
+        )
+    });
+    [shaped, policed, marked, skipping]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// A jitter as text: its distribution, its correlation, whether packets may overtake.
+pub(crate) fn jitter(jitter: &stackline_core::network::Jitter) -> String {
+    let correlated = if jitter.correlation > 0.0 {
+        format!(", correlation {}", percent(jitter.correlation))
+    } else {
+        String::new()
+    };
+    format!("jitter {} s{correlated}", jitter.distribution)
 }
 
 #[cfg(test)]

@@ -203,6 +203,8 @@ const NETWORKS: &str = "network odd {
   link y - c unlimited 1 ms loss packets 3, 7;
   host e; link y - e unlimited 1 ms loss every 100;
   link y - d 1 Gbit/s 1 ms loss bit errors 1e-6 queue 64 KiB codel(target = 5 ms);
+  host f; link y - f 1 Gbit/s 1 ms loss state(1%, 50%) shape 10 Mbit/s burst 9 kB police 20 Mbit/s burst 9 kB remark af12
+    dscp 8 reorder 1% correlation 25% gap 5 queue classes(ef strict 20 packets, af41 weight 3 64 KiB codel, default weight 1);
 }
 network imps {
   imp P 316 { reassembly 10; window 4; channels 8; buffers 30; } imp Q tip { routing september; }

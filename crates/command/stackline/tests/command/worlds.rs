@@ -36,15 +36,20 @@ fn the_same_packets_are_lost() {
     if forbidden() {
         return;
     }
-    let lossy = pair("loss 3%");
     // All of it has room in the receiver's socket: a receiver that gets no core for long loses nothing there.
-    let text = format!("{lossy} 2 from a to b bulk_put 100*200 over udp across n;");
-    for seed in ["1", "7"] {
+    for (loss, seed) in [
+        ("loss 3%", "1"),
+        ("loss 3%", "7"),
+        ("loss state(2%, 40%, 20%, 50%, 1%)", "1"),
+        ("loss gemodel(2%, 40%, 80%, 1%)", "1"),
+    ] {
+        let lossy = pair(loss);
+        let text = format!("{lossy} 2 from a to b bulk_put 100*200 over udp across n;");
         let place = Place::new();
         let lost = |world| measured(&place, &text, world, &["--seed", seed])["lost"].as_u64();
         let (emulated, simulated) = (lost("emulated"), lost("simulated"));
         assert!(simulated.is_some_and(|lost| lost > 0));
-        assert_eq!(emulated, simulated, "seed {seed}");
+        assert_eq!(emulated, simulated, "{loss}, seed {seed}");
     }
 }
 
@@ -86,6 +91,72 @@ fn a_delay_changes_in_both() {
         let [least, most] =
             ["min", "max"].map(|what| number(&json, &format!("/response_s/{what}")));
         assert!(least < 0.08 && most >= 0.08, "{world}: {least} to {most}");
+    }
+}
+
+/// Calls beside a transfer that fills a queue of 240 ms: of strict priority they wait for one packet (1.2 ms), without for all.
+#[test]
+fn calls_of_a_strict_class_pass_a_full_queue_in_both() {
+    let network = "network n { host a, b; link a - b 10 Mbit/s 1 ms queue 200 packets
+        classes(ef strict, default weight 1); }";
+    let worlds: &[&str] = if forbidden() {
+        &["simulated"]
+    } else {
+        &["simulated", "emulated"]
+    };
+    for world in worlds {
+        let median = |dscp: &str| {
+            let text = format!(
+                "{network} 1 timelimit 2 background across n: from a to b rr 100 over udp{dscp} |
+                    from a to b bulk_put 1448 over tcp(congestion = cubic);"
+            );
+            let place = Place::new();
+            number(&measured(&place, &text, world, &[]), "/response_s/median")
+        };
+        let (strict, plain) = (median("(dscp = 46)"), median(""));
+        assert!(strict < 0.02 && plain > 0.04, "{world}: {strict} {plain}");
+    }
+}
+
+/// 10 Mbit/s behind a burst of 15 kB: never more than both, and in the simulated world nearly that.
+#[test]
+fn a_shaper_limits_a_transfer_in_both() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 1 Gbit/s 1 ms shape 10 Mbit/s burst 15 kB latency 50 ms; }
+        1 from a to b bulk_put 1448*2000 over tcp(congestion = cubic) across n;";
+    for world in if forbidden() {
+        &["simulated"][..]
+    } else {
+        &["simulated", "emulated"]
+    } {
+        let json = measured(&place, text, world, &[]);
+        let throughput = number(&json, "/throughput_bit_s/mean");
+        // Of 1500 bytes, 1448 are data; the burst is half a percent of it all.
+        let most = 10e6 * 1448.0 / 1500.0 * 1.01;
+        assert!(throughput < most, "{world}: {throughput}");
+        assert!(
+            *world == "emulated" || throughput > 0.95 * most,
+            "{throughput}"
+        );
+    }
+}
+
+#[test]
+fn a_simulated_capture_has_the_code_point() {
+    let place = Place::new();
+    let plain = pair("");
+    let text =
+        format!("{plain} 1 from a to b rr 100*3 over udp(dscp = 46), tcp(dscp = 10) across n;");
+    measured(&place, &text, "simulated", &["--capture", "x>b"]);
+    let captures = place.kept().0.join("captures");
+    for (run, service) in [("n.1.1", 46 << 2), ("n.2.1", 10 << 2)] {
+        let capture = std::fs::read(captures.join(format!("{run}.pcapng"))).unwrap();
+        let headers = |byte: u8| {
+            let begins = |four: &&[u8]| four[..2] == [0x45, byte] && four[2] == 0;
+            capture.windows(4).filter(begins).count()
+        };
+        assert!(headers(service) >= 3, "{run}");
+        assert_eq!(headers(0), 0, "{run}");
     }
 }
 

@@ -2,6 +2,7 @@
 //! every other.
 
 mod cells;
+mod classes;
 mod figures;
 mod full_size_packets;
 mod host;
@@ -12,6 +13,7 @@ mod queue;
 mod rate;
 mod reachability;
 mod schedule;
+mod traffic_control;
 
 use super::evaluate::fixed;
 use super::referenced_files::SpecFiles;
@@ -48,6 +50,7 @@ pub(crate) fn resolve(
         .map(|item| link::resolve(item, report, files))
         .collect();
     cells::report(item, &network, report);
+    traffic_control::report_cells(item, &network, report);
     imp::report(item, report);
     full_size_packets::report(item, &network, report);
     network

@@ -15,8 +15,28 @@ use alloc::vec::Vec;
 use stackline_core::network::Charge;
 
 const END: &str = "expected a host or switch name";
-const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
-const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
+const CLAUSES: &[&str] = &[
+    "loss",
+    "jitter",
+    "duplicate",
+    "mtu",
+    "charge",
+    "queue",
+    "shape",
+    "police",
+    "dscp",
+    "reorder",
+];
+const MORE: &str = "expected `;`, `loss`, `jitter`, `reorder`, `duplicate`, `mtu`, `charge`, `queue`, `shape`, `police` or `dscp`";
+const LOSSES: &[&str] = &[
+    "bit",
+    "every",
+    "packets",
+    "gilbert_elliott",
+    "gemodel",
+    "state",
+    "schedule",
+];
 /// Words of other emulators that have no equivalent here, each with a hint to what comes closest.
 const UNLIKE: &[(&str, &str)] = &[
     (
@@ -25,27 +45,29 @@ const UNLIKE: &[(&str, &str)] = &[
     ),
     (
         "burst",
-        "omit it: rates do not allow bursts; a `schedule` that starts fast comes closest",
+        "a token bucket has its own rate: write `shape 10 Mbit/s burst 32 KiB`",
     ),
     (
         "token",
-        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest",
+        "write a token bucket as `shape 10 Mbit/s burst 32 KiB latency 50 ms`",
     ),
     (
         "tbf",
-        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest",
+        "write a token bucket as `shape 10 Mbit/s burst 32 KiB latency 50 ms`",
     ),
     (
-        "reorder",
-        "jitter reorders packets: write `jitter uniform(0, 10 ms) reordering`",
+        "cake",
+        "write `queue fq_codel shape 10 Mbit/s burst 3 kB`: what that lacks of CAKE is in docs/LIMITS.md",
     ),
 ];
 /// The hint for a second time after a delay, which in tc-netem(8) is the jitter: plus or minus this time.
 const PLUS_OR_MINUS: &str = "for 50 ms plus or minus 10 ms, write `40 ms jitter uniform(0, 20 ms)`";
 /// The hint for a second percentage after a loss, which in netem is the correlation with the previous packet's loss.
 const BURSTS: &str = "for losses in bursts, write `loss gilbert_elliott(1%, 25%)`: probabilities of good to bad and bad to good";
+/// The hint for a second percentage after `reorder`, which in netem is the correlation.
+const CORRELATED: &str = "write a correlation as `reorder 25% correlation 50%`";
 /// What may stand in a schedule of losses.
-const STEPS: &[&str] = &["bit", "gilbert_elliott"];
+const STEPS: &[&str] = &["bit", "gilbert_elliott", "gemodel", "state"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];
 
 /// What `charge` may say.
@@ -72,6 +94,10 @@ impl Parser<'_, '_> {
             mtu: None,
             charge: None,
             queue: None,
+            shaper: None,
+            policer: None,
+            dscp: None,
+            reorder: None,
         };
         let mut last = String::new();
         while self.is_word(0, CLAUSES) {
@@ -82,20 +108,20 @@ impl Parser<'_, '_> {
         let hint = match (last.as_str(), &link.loss) {
             ("", _) if self.is_time() => Some(PLUS_OR_MINUS),
             ("loss", Some(LossItem::Share(_))) if self.is_figure() => Some(BURSTS),
+            ("reorder", _) if self.is_figure() => Some(CORRELATED),
             _ => unlike.map(|(_, hint)| *hint),
         };
         if let Some(hint) = hint {
             let message = format!("unexpected {}", self.describe());
-            let expected =
-                "expected `;`, `loss`, `jitter`, `duplicate`, `mtu`, `charge` or `queue`";
-            return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(hint)));
+            return Err(self.fail(Diagnostic::error(self.span(), message, MORE).hint(hint)));
         }
         let mut words = CLAUSES.to_vec();
-        words.extend(super::queue::WORDS.iter().chain(&["reordering"]));
-        self.statement_end(
-            "expected `;`, `loss`, `jitter`, `duplicate`, `mtu`, `charge` or `queue`",
-            &words,
-        )?;
+        words.extend(
+            super::queue::WORDS
+                .iter()
+                .chain(&["reordering", "correlation", "remark"]),
+        );
+        self.statement_end(MORE, &words)?;
         Ok(link)
     }
 
@@ -201,6 +227,9 @@ impl Parser<'_, '_> {
                 self.set(&mut link.mtu, size, at, "link");
             }
             "charge" => self.charge(link, at)?,
+            word if super::traffic_control::CLAUSES.contains(&word) => {
+                self.traffic_control(link, at)?;
+            }
             _ => {
                 let queue = self.queue(at.1)?;
                 self.set(&mut link.queue, queue, at, "link");
@@ -224,8 +253,7 @@ impl Parser<'_, '_> {
     /// Reads a loss in a schedule. `every` and `packets` are refused: they count packets, so they do not belong to a
     /// time.
     fn loss_step(&mut self) -> Parsed<LossItem> {
-        let expected =
-            "expected a percentage, `bit errors` or `gilbert_elliott`, as in `0 s 0%, 10 s 2%`";
+        let expected = "expected a percentage, `bit errors`, `gilbert_elliott`, `gemodel` or `state`, as in `0 s 0%, 10 s 2%`";
         // A variable may have the name of a loss that has no place in a schedule.
         if self.is_figure() && !self.is_word(0, LOSSES) || self.is_word(0, STEPS) {
             self.loss()
@@ -239,7 +267,7 @@ impl Parser<'_, '_> {
             return Ok(LossItem::Share(self.percentage("expected a percentage")?));
         }
         if !self.is_word(0, LOSSES) {
-            let expected = "expected a percentage, `bit errors`, `every`, `packets`, `gilbert_elliott` or `schedule`";
+            let expected = "expected a percentage, `bit errors`, `every`, `packets`, `gilbert_elliott`, `gemodel`, `state` or `schedule`";
             return Err(self.unexpected(expected, LOSSES));
         }
         if self.is_word(0, &["schedule"]) {
@@ -267,8 +295,32 @@ impl Parser<'_, '_> {
                 }
                 LossItem::Packets(numbers)
             }
+            "gemodel" => {
+                const SHARE: &str = "expected a percentage: p, r, 1-h, 1-k";
+                LossItem::GeModel(self.percentages(SHARE, 4)?)
+            }
+            "state" => {
+                const SHARE: &str = "expected a percentage: p13, p31, p32, p23, p14";
+                LossItem::FourStates(self.percentages(SHARE, 5)?)
+            }
             _ => LossItem::GilbertElliott(self.gilbert_elliott()?),
         })
+    }
+
+    /// Reads one to `most` percentages in parentheses.
+    fn percentages(&mut self, expected: &str, most: usize) -> Parsed<Vec<SpecValue>> {
+        self.expect(TokenKind::Open, "expected `(`")?;
+        let mut shares = alloc::vec![self.percentage(expected)?];
+        while shares.len() < most && self.accept(TokenKind::Comma) {
+            shares.push(self.percentage(expected)?);
+        }
+        let close = if shares.len() < most {
+            "expected `,` or `)`"
+        } else {
+            "expected `)`"
+        };
+        self.expect(TokenKind::Close, close)?;
+        Ok(shares)
     }
 
     /// Reads two percentages in parentheses, or four.
@@ -310,8 +362,10 @@ impl Parser<'_, '_> {
             return Err(self.unexpected(DRAWN, &[]));
         }
         let drawn = self.drawn(ExpectedUnit::Time)?;
+        let correlation = self.correlation()?;
         Ok(JitterItem {
             drawn,
+            correlation,
             reordering: self.accept_word("reordering"),
         })
     }

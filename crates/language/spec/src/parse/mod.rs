@@ -18,6 +18,7 @@ mod procedure;
 pub(crate) mod queue;
 mod specification;
 mod timing;
+mod traffic_control;
 mod value;
 
 use crate::diagnostic::DiagnosticReport;

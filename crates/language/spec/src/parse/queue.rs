@@ -17,8 +17,12 @@ pub(crate) const WORDS: &[&str] = &[
     "codel",
     "pie",
     "fq_codel",
+    "classes",
+    "dualpi2",
     "ecn",
 ];
+/// Disciplines that a class of a queue may have.
+pub(super) const CLASS_DISCIPLINES: &[&str] = &["drop_tail", "codel"];
 
 impl Parser<'_, '_> {
     /// Reads what follows the word `queue`: a limit, a discipline and `ecn`, at least one of them in this order.
@@ -30,18 +34,7 @@ impl Parser<'_, '_> {
             ecn: None,
             span: start,
         };
-        if self.is_figure() && !self.is_word(0, WORDS) {
-            let value = self.figure(
-                ExpectedUnit::Size,
-                "expected a size, or a number of packets",
-            )?;
-            let packets = value.unit == SpecUnit::None && self.accept_word("packets");
-            queue.limit = Some(if packets {
-                QueueLimit::Packets(value)
-            } else {
-                QueueLimit::Bytes(value)
-            });
-        }
+        queue.limit = self.queue_limit()?;
         let disciplines = WORDS.get(1..WORDS.len() - 1).unwrap_or_default();
         if self.is_word(0, disciplines) {
             queue.discipline = Some(self.discipline()?);
@@ -57,12 +50,36 @@ impl Parser<'_, '_> {
         Ok(queue)
     }
 
+    /// Reads a limit, if one comes next: a size, or a number of packets.
+    pub(super) fn queue_limit(&mut self) -> Parsed<Option<QueueLimit>> {
+        if !self.is_figure() || self.is_word(0, WORDS) {
+            return Ok(None);
+        }
+        let value = self.figure(
+            ExpectedUnit::Size,
+            "expected a size, or a number of packets",
+        )?;
+        let packets = value.unit == SpecUnit::None && self.accept_word("packets");
+        Ok(Some(if packets {
+            QueueLimit::Packets(value)
+        } else {
+            QueueLimit::Bytes(value)
+        }))
+    }
+
     /// Reads a discipline with its settings: `codel(target = 5 ms)`.
-    fn discipline(&mut self) -> Parsed<DisciplineItem> {
+    pub(super) fn discipline(&mut self) -> Parsed<DisciplineItem> {
         let name = Word {
             text: self.folded(0),
             span: self.take(TokenRole::Keyword),
         };
+        if name.text == "classes" {
+            return Ok(DisciplineItem {
+                name,
+                settings: Vec::new(),
+                classes: self.classes()?,
+            });
+        }
         let mut settings = Vec::new();
         if self.accept(TokenKind::Open) {
             settings.push(self.setting()?);
@@ -71,7 +88,11 @@ impl Parser<'_, '_> {
             }
             self.expect(TokenKind::Close, "expected `,` or `)`")?;
         }
-        Ok(DisciplineItem { name, settings })
+        Ok(DisciplineItem {
+            name,
+            settings,
+            classes: Vec::new(),
+        })
     }
 
     fn setting(&mut self) -> Parsed<SettingItem> {

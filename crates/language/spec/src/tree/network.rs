@@ -144,6 +144,50 @@ pub(crate) struct LinkItem {
     /// Which bytes the rate counts: those of packets, of frames, or all on the wire.
     pub(crate) charge: Option<stackline_core::network::Charge>,
     pub(crate) queue: Option<QueueItem>,
+    pub(crate) shaper: Option<ShaperItem>,
+    pub(crate) policer: Option<PolicerItem>,
+    /// The code point that its packets get.
+    pub(crate) dscp: Option<SpecValue>,
+    pub(crate) reorder: Option<ReorderItem>,
+}
+
+/// A token bucket: `10 Mbit/s burst 32 KiB`, with the word before it in the span.
+#[derive(Clone, Debug)]
+pub(crate) struct BucketItem {
+    pub(crate) rate: SpecValue,
+    pub(crate) burst: SpecValue,
+    pub(crate) span: TextSpan,
+}
+
+/// A token bucket that packets wait for: `shape 10 Mbit/s burst 32 KiB latency 50 ms`.
+#[derive(Clone, Debug)]
+pub(crate) struct ShaperItem {
+    pub(crate) bucket: BucketItem,
+    pub(crate) limit: Option<ShaperLimit>,
+}
+
+/// How many packets may wait for a shaper.
+#[derive(Clone, Debug)]
+pub(crate) enum ShaperLimit {
+    /// What waits no longer than this.
+    Latency(SpecValue),
+    Bytes(SpecValue),
+}
+
+/// A token bucket that packets do not wait for: `police 10 Mbit/s burst 32 KiB remark af12`.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicerItem {
+    pub(crate) bucket: BucketItem,
+    /// The code point of packets that exceed it; they are dropped without.
+    pub(crate) remark: Option<SpecValue>,
+}
+
+/// Packets that skip the delay: `reorder 25% correlation 50% gap 5`.
+#[derive(Clone, Debug)]
+pub(crate) struct ReorderItem {
+    pub(crate) share: SpecValue,
+    pub(crate) correlation: Option<SpecValue>,
+    pub(crate) gap: Option<SpecValue>,
 }
 
 /// The rate of a link, in bit/s.
@@ -187,12 +231,18 @@ pub(crate) enum LossItem {
     Packets(Vec<SpecValue>),
     /// Two shares, good to bad and bad to good, or four: also the loss in the good state and in the bad one.
     GilbertElliott(Vec<SpecValue>),
+    /// The same in netem's order, one to four: good to bad, bad to good, the loss in the bad state, that in the good one.
+    GeModel(Vec<SpecValue>),
+    /// netem's transitions p13, p31, p32, p23 and p14, one to five.
+    FourStates(Vec<SpecValue>),
 }
 
 /// Random extra delay of each packet.
 #[derive(Clone, Debug)]
 pub(crate) struct JitterItem {
     pub(crate) drawn: DistributionItem,
+    /// How much of it the delay of the packet before decides, in per cent.
+    pub(crate) correlation: Option<SpecValue>,
     /// Whether packets may overtake each other.
     pub(crate) reordering: bool,
 }
@@ -219,6 +269,20 @@ pub(crate) enum QueueLimit {
 pub(crate) struct DisciplineItem {
     pub(crate) name: Word,
     pub(crate) settings: Vec<SettingItem>,
+    /// The classes of `classes`.
+    pub(crate) classes: Vec<ClassItem>,
+}
+
+/// A class of a queue: `ef cs6 strict 20 packets`.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassItem {
+    /// Its code points; none for `default`.
+    pub(crate) dscps: Vec<SpecValue>,
+    /// Its weight; `None` for `strict`.
+    pub(crate) weight: Option<SpecValue>,
+    pub(crate) limit: Option<QueueLimit>,
+    pub(crate) discipline: Option<DisciplineItem>,
+    pub(crate) span: TextSpan,
 }
 
 /// A setting of a discipline: `target = 5 ms`.

@@ -2,8 +2,9 @@
 //! the place of variables.
 
 use super::{
-    ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
-    RateItem, ScheduleItem, SettingItem, SpecUnit, SpecValue, SwitchItem,
+    BucketItem, ClassItem, ClockKind, DelayItem, DisciplineItem, LinkItem, LossItem, NetworkItem,
+    NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, ShaperLimit, SpecUnit,
+    SpecValue, SwitchItem,
 };
 
 /// Which kind of value a figure is, and so which units it may have.
@@ -121,6 +122,39 @@ fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
     all(&mut link.duplicate, FigureKind::Percent, visit);
     all(&mut link.mtu, FigureKind::Size, visit);
     link.queue.iter_mut().for_each(|item| queue(item, visit));
+    traffic_control(link, visit);
+}
+
+fn traffic_control(link: &mut LinkItem, visit: &mut Visit<'_>) {
+    if let Some(shaper) = &mut link.shaper {
+        bucket(&mut shaper.bucket, visit);
+        match &mut shaper.limit {
+            Some(ShaperLimit::Latency(time)) => visit(time, FigureKind::Time),
+            Some(ShaperLimit::Bytes(size)) => visit(size, FigureKind::Size),
+            None => {}
+        }
+    }
+    if let Some(policer) = &mut link.policer {
+        bucket(&mut policer.bucket, visit);
+        all(&mut policer.remark, FigureKind::Plain, visit);
+    }
+    all(&mut link.dscp, FigureKind::Plain, visit);
+    if let Some(reorder) = &mut link.reorder {
+        let shares = core::iter::once(&mut reorder.share).chain(&mut reorder.correlation);
+        all(shares, FigureKind::Percent, visit);
+        all(&mut reorder.gap, FigureKind::Plain, visit);
+    }
+    let jitter = link.jitter.as_mut();
+    all(
+        jitter.and_then(|jitter| jitter.correlation.as_mut()),
+        FigureKind::Percent,
+        visit,
+    );
+}
+
+fn bucket(bucket: &mut BucketItem, visit: &mut Visit<'_>) {
+    visit(&mut bucket.rate, FigureKind::Rate);
+    visit(&mut bucket.burst, FigureKind::Size);
 }
 
 fn schedule<T>(
@@ -141,21 +175,38 @@ fn loss(loss: &mut LossItem, visit: &mut Visit<'_>) {
         LossItem::Share(value) => visit(value, FigureKind::Percent),
         LossItem::BitErrors(value) | LossItem::Every(value) => visit(value, FigureKind::Plain),
         LossItem::Packets(values) => all(values, FigureKind::Plain, visit),
-        LossItem::GilbertElliott(values) => all(values, FigureKind::Percent, visit),
+        LossItem::GilbertElliott(values)
+        | LossItem::GeModel(values)
+        | LossItem::FourStates(values) => all(values, FigureKind::Percent, visit),
     }
 }
 
 fn queue(queue: &mut QueueItem, visit: &mut Visit<'_>) {
-    match &mut queue.limit {
+    limit(&mut queue.limit, visit);
+    let disciplines = queue.discipline.iter_mut();
+    disciplines.for_each(|item| discipline(item, visit));
+}
+
+fn limit(limit: &mut Option<QueueLimit>, visit: &mut Visit<'_>) {
+    match limit {
         Some(QueueLimit::Bytes(value)) => visit(value, FigureKind::Size),
         Some(QueueLimit::Packets(value)) => visit(value, FigureKind::Plain),
         None => {}
     }
-    let settings = queue
-        .discipline
-        .iter_mut()
-        .flat_map(|discipline| &mut discipline.settings);
-    settings.for_each(|setting| self::setting(setting, visit));
+}
+
+fn discipline(item: &mut DisciplineItem, visit: &mut Visit<'_>) {
+    let settings = &mut item.settings;
+    settings.iter_mut().for_each(|item| setting(item, visit));
+    item.classes.iter_mut().for_each(|item| class(item, visit));
+}
+
+fn class(class: &mut ClassItem, visit: &mut Visit<'_>) {
+    let numbers = class.dscps.iter_mut().chain(&mut class.weight);
+    all(numbers, FigureKind::Plain, visit);
+    limit(&mut class.limit, visit);
+    let disciplines = class.discipline.iter_mut();
+    disciplines.for_each(|item| discipline(item, visit));
 }
 
 fn setting(setting: &mut SettingItem, visit: &mut Visit<'_>) {

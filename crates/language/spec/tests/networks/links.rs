@@ -2,7 +2,10 @@
 
 use super::{MS, link, network};
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Charge, Jitter, LinkRate, LossModel, RateSchedule, StepSchedule};
+use stackline_core::network::{
+    Charge, DelaySkipping, FourStateLoss, Jitter, LinkRate, LossModel, Policer, RateSchedule,
+    StepSchedule, TokenBucket,
+};
 use stackline_core::time::Duration;
 
 #[test]
@@ -111,6 +114,96 @@ fn rates_that_change() {
 }
 
 #[test]
+fn shapers_policers_and_code_points() {
+    let bucket = |bit_s, burst_bytes| TokenBucket { bit_s, burst_bytes };
+    let found = link("1 Gbit/s 0 shape 10 Mbit/s burst 32 KiB latency 50 ms");
+    assert_eq!(found.shaper, Some(bucket(10e6, 32_768)));
+    // As tc computes it: what 10 Mbit/s pass in 50 ms, and a bucket.
+    let limit = |rest: &str| link(rest).queue.map(|queue| (queue.limit_bytes, queue.ecn));
+    assert_eq!(
+        found.queue.as_ref().and_then(|queue| queue.limit_bytes),
+        Some(62_500 + 32_768)
+    );
+    assert_eq!(
+        limit("1 Gbit/s 0 shape 10 Mbit/s burst 32 KiB limit 64 KiB queue codel ecn"),
+        Some((Some(65_536), true))
+    );
+    assert_eq!(limit("1 Gbit/s 0 shape 10 Mbit/s burst 2 kB"), None);
+    assert_eq!(found.mean_bit_s(), Some(10e6));
+    let policer =
+        |rest: &str| link(&format!("unlimited 0 police 2 Mbit/s burst 3 kB {rest}")).policer;
+    let drops = Policer {
+        bucket: bucket(2e6, 3000),
+        remark: None,
+    };
+    assert_eq!(policer(""), Some(drops));
+    for (written, remark) in [("af12", 12), ("EF", 46), ("cs6", 48), ("63", 63), ("le", 1)] {
+        assert_eq!(
+            policer(&format!("remark {written}")),
+            Some(Policer {
+                remark: Some(remark),
+                ..drops
+            })
+        );
+    }
+    assert_eq!(link("unlimited 0 dscp 0").dscp, Some(0));
+    assert_eq!(link("unlimited 0").dscp, None);
+}
+
+#[test]
+fn correlated_jitter_and_reordering_as_netems() {
+    let jitter =
+        |rest: &str| link(&format!("unlimited 5 ms jitter uniform(0, 20 ms) {rest}")).jitter;
+    let plain = jitter("").unwrap();
+    assert_eq!((plain.correlation, plain.reorder), (0.0, false));
+    let correlated = jitter("correlation 25% reordering").unwrap();
+    assert_eq!((correlated.correlation, correlated.reorder), (0.25, true));
+    let skipping = |rest: &str| {
+        let link = link(&format!("unlimited 5 ms reorder {rest}"));
+        assert_eq!(link.least_delay(), Duration::ZERO);
+        link.skipping.unwrap()
+    };
+    let of = |share, correlation, gap| DelaySkipping {
+        share,
+        correlation,
+        gap,
+    };
+    assert_eq!(skipping("1%"), of(0.01, 0.0, 1));
+    assert_eq!(skipping("25% correlation 50% gap 5"), of(0.25, 0.5, 5));
+}
+
+#[test]
+fn losses_of_netem() {
+    let loss = |text: &str| link(&format!("1 Mbit/s 1 ms loss {text}")).loss;
+    let states = |p13, p31, p32, p23, p14| {
+        LossModel::FourStates(FourStateLoss {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14,
+        })
+    };
+    assert_eq!(loss("state(10%)"), states(0.1, 0.9, 0.0, 1.0, 0.0));
+    assert_eq!(
+        loss("STATE(1%, 50%, 5%, 30%, 0.5%)"),
+        states(0.01, 0.5, 0.05, 0.3, 0.005)
+    );
+    let chain = |to_bad, to_good, loss_bad, loss_good| LossModel::GilbertElliott {
+        to_bad,
+        to_good,
+        loss_good,
+        loss_bad,
+    };
+    assert_eq!(loss("gemodel(25%)"), chain(0.25, 0.75, 1.0, 0.0));
+    assert_eq!(
+        loss("gemodel(1%, 25%, 50%, 2%)"),
+        chain(0.01, 0.25, 0.5, 0.02)
+    );
+    assert_eq!(loss("gemodel(1%, 25%)"), loss("gilbert_elliott(1%, 25%)"));
+}
+
+#[test]
 fn losses() {
     let loss = |text: &str| link(&format!("1 Mbit/s 1 ms loss {text}")).loss;
     assert_eq!(loss("1%"), LossModel::Independent(0.01));
@@ -150,7 +243,8 @@ fn clauses_in_any_order() {
         link.jitter,
         Some(Jitter {
             distribution: Distribution::Normal(0.002, 0.001),
-            reorder: true
+            reorder: true,
+            correlation: 0.0,
         })
     );
     let link = self::link("1 Mbit/s 1 ms jitter uniform(0, 1 ms) charge frames");

@@ -1,7 +1,7 @@
 //! Queues of links: their limits and disciplines.
 
 use super::{MS, link};
-use stackline_core::network::{Discipline, LinkQueue};
+use stackline_core::network::{ClassService, Discipline, DualPi2Settings, LinkQueue, QueueClass};
 use stackline_core::time::Duration;
 
 fn queue(text: &str) -> LinkQueue {
@@ -86,6 +86,63 @@ fn queues() {
             flows: 64,
             quantum: 300
         }
+    );
+}
+
+#[test]
+fn classes_by_code_point() {
+    let found = queue(
+        "200 packets classes(default weight 1, af41 42 weight 3 64 KiB codel(target = 2 ms), EF cs6 strict 20 packets, 1 strict)",
+    );
+    let class = |dscps: &[u8], service| QueueClass {
+        dscps: dscps.to_vec(),
+        service,
+        ..QueueClass::default()
+    };
+    let expected = vec![
+        QueueClass {
+            limit_packets: Some(20),
+            ..class(&[46, 48], ClassService::Strict)
+        },
+        class(&[1], ClassService::Strict),
+        class(&[], ClassService::Weight(1)),
+        QueueClass {
+            limit_bytes: Some(65_536),
+            codel: Some((Duration(2 * MS), Duration(100 * MS))),
+            ..class(&[34, 42], ClassService::Weight(3))
+        },
+    ];
+    assert_eq!(
+        found,
+        LinkQueue {
+            limit_packets: Some(200),
+            discipline: Discipline::Classes,
+            classes: expected,
+            ..LinkQueue::default()
+        }
+    );
+    assert!(queue("classes(default weight 1 codel) ecn").ecn);
+}
+
+#[test]
+fn dualpi2_marks_and_has_the_settings_of_linux() {
+    let usual = DualPi2Settings::default();
+    let found = queue("100 packets dualpi2");
+    assert_eq!(
+        (found.discipline, found.ecn),
+        (Discipline::DualPi2(usual), true)
+    );
+    assert_eq!(
+        queue("dualpi2(target = 20 ms, coupling = 4, step = 800 us, classic = 25%, alpha = 0.15)")
+            .discipline,
+        Discipline::DualPi2(DualPi2Settings {
+            target: Duration(20 * MS),
+            coupling: 4.0,
+            step: Duration(800_000),
+            classic_share: 0.25,
+            alpha: 0.15,
+            ..usual
+        })
     );
 }
 

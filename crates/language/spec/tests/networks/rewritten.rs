@@ -36,6 +36,9 @@ fn queues_written() -> impl Strategy<Value = String> {
         "CoDel(target=2ms)",
         "pie(target=20 ms,update = 5 ms)",
         "fq-codel(flows=64,quantum=300)",
+        "Classes(EF cs6 strict 20 packets,Af41 weight 3 64KiB codel(target=2 ms),default weight 1)",
+        "classes(default weight 2 Drop-Tail)",
+        "DualPI2(step=1ms,classic=20%)",
     ]);
     (limit, discipline, one_of(&["", "ecn"])).prop_map(|(a, b, c)| format!("queue {a} {b} {c}"))
 }
@@ -62,8 +65,18 @@ fn link_written() -> impl Strategy<Value = String> {
         "",
         "jitter uniform(0,2ms)",
         "jitter Normal(1 ms, 1 ms) Reordering",
+        "jitter uniform(0,2ms) correlation 25% reordering",
+        "Reorder 25% Correlation 50% gap 5",
     ]);
-    let others = one_of(&["", "duplicate 1%", "mtu 9180 charge WIRE", "charge frames"]);
+    let others = one_of(&[
+        "",
+        "duplicate 1%",
+        "mtu 9180 charge WIRE",
+        "charge frames",
+        "Shape 1Mbit/s Burst 32KiB latency 50ms",
+        "police 1 Mbit/s burst 9KiB remark AF12 dscp EF",
+        "loss State(1%,50%,5%) dscp 0",
+    ]);
     let queue = prop::option::of(queues_written());
     (ends, rate, loss, jitter, others, queue).prop_map(
         |(ends, rate, loss, jitter, others, queue)| {

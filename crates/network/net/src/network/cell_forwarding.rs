@@ -228,7 +228,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         let Some((circuit, by, bit_s)) = self.management.remove(&number) else {
             return;
         };
-        if let Some(granted) = &mut self.directions[circuit.source.0 as usize].granted {
+        if let Some(granted) = self.directions[circuit.source.0 as usize].granted() {
             granted.note_rate(circuit.to, by, bit_s);
         }
     }

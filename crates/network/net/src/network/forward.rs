@@ -50,6 +50,12 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
 
     /// Gives a packet to the queue before the link, as the kind of link and of queue demands.
     fn enqueue(&mut self, now: Instant, port: PortIndex, slot: u32) {
+        if self.directions[port.0 as usize].is_plain {
+            return self.queue(now, port, slot);
+        }
+        if !self.admit(now, port, slot) {
+            return;
+        }
         let direction = &self.directions[port.0 as usize];
         if direction.cells.is_some() {
             self.enter_cells(now, port, slot);
@@ -121,7 +127,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         // Where the next node takes packets one by one, they arrive one by one.
         let to = self.topology.edge(port).to;
         let copied = matches!(self.cards.get(to.0 as usize), Some(Some(_)));
-        if direction.holds() || direction.cells.is_some() || copied {
+        if direction.takes_single_packets() || copied {
             return Some((1, Duration(each)));
         }
         let most = GRANULE

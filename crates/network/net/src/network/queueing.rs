@@ -1,9 +1,11 @@
 //! Queues before links. A discipline that decides at arrival (drop-tail, RED, PIE) gets a departure computed at once;
-//! one that decides at departure (drop-head, CoDel, FQ-CoDel) holds packets by their slot.
+//! one that decides at departure (all others) holds packets by their slot. Before either, a link's entry rules act.
 
 use super::{ForwardingEvent, PacketNetwork};
+use crate::entry_rules::EntryVerdict;
 use crate::link_direction::{QueueDecision, TrainSpan};
 use crate::packet::{EcnMarking, PacketPayload, SegmentSizes};
+use crate::queue_kind::WaitingPacket;
 use crate::tap::{DropReason, NetworkEvent, PortIndex, Tap};
 use stackline_core::time::Instant;
 
@@ -15,6 +17,22 @@ enum TrainDecision {
 }
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
+    /// Applies the rules before a link's queue to a packet; false if they drop it.
+    pub(super) fn admit(&mut self, now: Instant, port: PortIndex, slot: u32) -> bool {
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return false;
+        };
+        match self.directions[port.0 as usize].admit(now, flight.packet.segments) {
+            EntryVerdict::Enters => {}
+            EntryVerdict::Remarked(dscp) => flight.packet.remark(dscp),
+            EntryVerdict::Dropped => {
+                self.drop_at(now, port, slot, DropReason::Policed);
+                return false;
+            }
+        }
+        true
+    }
+
     /// Offers a packet to a queue that decides at arrival: as a whole if none of its segments can be treated
     /// differently.
     #[inline]
@@ -127,7 +145,14 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         let Some(flight) = &self.flights[slot as usize] else {
             return;
         };
-        let (flow, bytes) = (flight.packet.flow, flight.packet.bytes());
+        let bytes = flight.packet.bytes();
+        let packet = WaitingPacket {
+            slot,
+            flow: flight.packet.flow,
+            dscp: flight.packet.dscp,
+            ecn: flight.packet.ecn,
+            bytes,
+        };
         let direction = &mut self.directions[port.0 as usize];
         if let Some(shared_buffer) = direction
             .shared_buffer
@@ -158,9 +183,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
         let direction = &mut self.directions[port.0 as usize];
         let to_drop = &mut self.to_drop;
-        direction.hold(now, flow, bytes, slot, |slot, reason| {
-            to_drop.push((slot, reason))
-        });
+        direction.hold(now, packet, |slot, reason| to_drop.push((slot, reason)));
         if T::ON {
             let backlog = direction.backlog(now);
             self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
@@ -222,16 +245,17 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     fn pull(&mut self, now: Instant, port: PortIndex) -> Option<u32> {
         let direction = &mut self.directions[port.0 as usize];
         let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);
-        let mut marked = 0;
-        let slot = direction.release(now, |slot| {
+        let (mut marked, lateness) = (0, direction.lateness());
+        let slot = direction.release(now, |slot, may_mark| {
             let may = marks
+                && may_mark.0
                 && flights[slot as usize]
                     .as_mut()
                     .is_some_and(|flight| flight.packet.mark());
             if may {
                 marked += 1;
             } else {
-                to_drop.push((slot, DropReason::CoDel));
+                to_drop.push((slot, lateness));
             }
             may
         });

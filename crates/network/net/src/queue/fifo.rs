@@ -43,6 +43,13 @@ impl<T> Fifo<T> {
         Some(head)
     }
 
+    /// Takes the item at the tail, with its instant of entry and its bytes.
+    pub fn pop_newest(&mut self) -> Option<(Instant, u64, T)> {
+        let tail = self.waiting.pop_back()?;
+        self.bytes -= tail.1;
+        Some(tail)
+    }
+
     /// The item at the head, as [`Self::pop`] would return it.
     #[must_use]
     pub fn head(&self) -> Option<(Instant, u64, &T)> {

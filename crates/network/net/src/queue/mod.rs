@@ -9,8 +9,12 @@
 //! | [`pie`] | proportional integral controller: decides at arrival by the delay |
 //! | [`codel`] | controlled delay: decides at departure by how long the packet stood |
 //! | [`fq_codel`] | a queue for each flow, served in turn, each with its own CoDel |
+//! | [`classes`] | a queue for each class of code points: strict priority, then deficit round robin |
+//! | [`dual_pi2`] | two queues, for L4S and for all others, with coupled controllers |
 
+pub mod classes;
 pub mod codel;
+pub mod dual_pi2;
 pub mod fifo;
 pub mod fq_codel;
 pub mod pie;

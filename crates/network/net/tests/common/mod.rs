@@ -20,6 +20,7 @@ impl PacketPayload for Numbers {
         Self(self.0.split_off(at as usize))
     }
     fn mark(&mut self) {}
+    fn set_dscp(&mut self, _: u8) {}
     fn again(&self) -> Self {
         self.clone()
     }
@@ -107,6 +108,7 @@ pub(crate) fn packet(from: u32, to: u32, bytes: u32, number: u64) -> NetworkPack
         to: NodeIndex(to),
         flow: 0,
         ecn: EcnMarking::NotCapable,
+        dscp: 0,
         segments: SegmentSizes::one(bytes),
         payload: Numbers(vec![number]),
     }

@@ -79,6 +79,7 @@ fn jitter_keeps_the_order_unless_reordering_is_asked_for() {
         let jitter = Some(Jitter {
             distribution: Distribution::Uniform(0.0, 0.01),
             reorder,
+            correlation: 0.0,
         });
         let mut network = build(&pair(NetworkLink {
             jitter,
@@ -111,6 +112,7 @@ fn a_delay_that_falls_keeps_the_order_unless_reordering_is_asked_for() {
         let jitter = reorder.then_some(Jitter {
             distribution: Distribution::Constant(0.0),
             reorder,
+            correlation: 0.0,
         });
         let mut network = build(&pair(NetworkLink {
             delays,

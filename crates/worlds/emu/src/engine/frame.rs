@@ -211,6 +211,17 @@ fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, sum);
 }
 
+/// Changes the byte of the IPv4 header that has the code point of differentiated services and the ECN bits.
+fn change_service(frame: &mut [u8], change: impl Fn(u8) -> u8) {
+    let before = read_u16(frame, NETWORK);
+    frame[NETWORK + 1] = change(frame[NETWORK + 1]);
+    // RFC 1624: the sum changes by the difference.
+    let sum = u32::from(!read_u16(frame, NETWORK + 10))
+        + u32::from(!before)
+        + u32::from(read_u16(frame, NETWORK));
+    put(frame, NETWORK + 10, !fold(sum));
+}
+
 /// The sum of the pseudo-header, which stands in the checksum field while the rest of the checksum is left to offload.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
     fold(
@@ -235,15 +246,12 @@ impl PacketPayload for VnetFrame {
     }
 
     fn mark(&mut self) {
-        let frame = self.bytes_mut();
-        let before = read_u16(frame, NETWORK);
         // Both bits: congestion experienced (RFC 3168, section 5).
-        frame[NETWORK + 1] |= 3;
-        // RFC 1624: the sum changes by the difference.
-        let sum = u32::from(!read_u16(frame, NETWORK + 10))
-            + u32::from(!before)
-            + u32::from(read_u16(frame, NETWORK));
-        put(frame, NETWORK + 10, !fold(sum));
+        change_service(self.bytes_mut(), |byte| byte | 3);
+    }
+
+    fn set_dscp(&mut self, dscp: u8) {
+        change_service(self.bytes_mut(), |byte| byte & 3 | dscp << 2);
     }
 
     fn again(&self) -> Self {
@@ -312,10 +320,11 @@ mod tests {
             let mut frame = frame(&bytes);
             frame.mark();
             assert_eq!(frame.bytes()[NETWORK + 1], tos | 3);
-            assert_eq!(
-                fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20])),
-                0xffff
-            );
+            let sum = |frame: &VnetFrame| fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20]));
+            assert_eq!(sum(&frame), 0xffff);
+            frame.set_dscp(46);
+            assert_eq!(frame.bytes()[NETWORK + 1], 46 << 2 | 3);
+            assert_eq!(sum(&frame), 0xffff);
         }
     }
 

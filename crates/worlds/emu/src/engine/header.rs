@@ -60,6 +60,8 @@ pub(crate) struct EmulatedFrameHeader {
     /// A hash of addresses, protocol and ports.
     pub(crate) flow: u32,
     pub(crate) ecn: EcnMarking,
+    /// Its code point of differentiated services.
+    pub(crate) dscp: u8,
     pub(crate) segments: SegmentSizes,
     pub(crate) transport: TransportHeaderKind,
     /// Length of the IPv4 header, bytes.
@@ -108,9 +110,11 @@ pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
         flow: flow(packet, ip, transport),
         ecn: match packet[1] & 3 {
             0 => EcnMarking::NotCapable,
-            3 => EcnMarking::Marked,
-            _ => EcnMarking::Capable,
+            1 => EcnMarking::Scalable,
+            2 => EcnMarking::Capable,
+            _ => EcnMarking::Marked,
         },
+        dscp: packet[1] >> 2,
         segments,
         transport,
         ip,
@@ -209,6 +213,21 @@ mod tests {
         );
         assert_eq!(header.data, NETWORK + 52);
         assert_eq!(header.ecn, EcnMarking::Capable);
+    }
+
+    #[test]
+    fn the_byte_behind_the_version_has_the_class_and_the_marks() {
+        let mut frame = sample_frames::tcp_train(1448, 100);
+        for (byte, dscp, ecn) in [
+            (46 << 2, 46, EcnMarking::NotCapable),
+            (1, 0, EcnMarking::Scalable),
+            (34 << 2 | 2, 34, EcnMarking::Capable),
+            (255, 63, EcnMarking::Marked),
+        ] {
+            frame[NETWORK + 1] = byte;
+            let header = read(&frame).unwrap();
+            assert_eq!((header.dscp, header.ecn), (dscp, ecn));
+        }
     }
 
     #[test]

@@ -73,6 +73,7 @@ impl Tap<VnetFrame> for EmulatorRecordingTap {
             to,
             flow,
             ecn,
+            dscp,
             segments,
             ..
         } = *packet;
@@ -86,6 +87,7 @@ impl Tap<VnetFrame> for EmulatorRecordingTap {
                 to,
                 flow,
                 ecn,
+                dscp,
                 segments,
                 payload: bytes,
             },

@@ -303,6 +303,7 @@ impl EmulatorEngine {
             to: self.queues[to as usize].port.node,
             flow: header.flow,
             ecn: header.ecn,
+            dscp: header.dscp,
             segments: header.segments,
             payload: VnetFrame::new(buffer, length, &header),
         };

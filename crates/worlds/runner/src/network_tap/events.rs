@@ -318,6 +318,7 @@ mod tests {
                 to: NodeIndex(1),
                 flow: 7,
                 ecn: stackline_net::EcnMarking::NotCapable,
+                dscp: 0,
                 segments: stackline_net::SegmentSizes::one(bytes.len() as u32),
                 payload: bytes,
             };

@@ -56,6 +56,7 @@ pub(super) fn packet(number: u64) -> NetworkPacket<Fake> {
         to: NodeIndex(1),
         flow: 7,
         ecn: EcnMarking::NotCapable,
+        dscp: 0,
         segments,
         payload: Fake,
     }

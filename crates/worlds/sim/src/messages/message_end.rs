@@ -219,6 +219,7 @@ impl MessageEndMachine {
             to,
             flow,
             ecn,
+            dscp: 0,
             segments: SegmentSizes::one(bytes),
             payload,
         })

@@ -50,6 +50,7 @@ const TABLE: StackTable = StackTable {
             "1 s",
             "data still missing this long after the last datagram counts as lost",
         ),
+        super::ip_options::DSCP,
     ],
     mapping: ServiceMapping(
         "\

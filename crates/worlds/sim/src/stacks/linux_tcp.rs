@@ -62,6 +62,7 @@ pub(super) const TABLE: StackTable = StackTable {
         MSS,
         DELAYED_ACK,
         TIMEOUT,
+        super::ip_options::DSCP,
         OptionTable::new(
             "first_window",
             OptionKind::Number(1, 1 << 16),

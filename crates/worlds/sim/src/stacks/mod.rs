@@ -10,6 +10,7 @@ mod blast;
 mod byte_stream;
 mod discard;
 mod ikp;
+pub(crate) mod ip_options;
 mod layered;
 mod linux_tcp;
 mod ncp;

@@ -149,6 +149,7 @@ impl PacketWire {
             to,
             flow,
             ecn: EcnMarking::NotCapable,
+            dscp: 0,
             segments,
             payload,
         }

@@ -59,6 +59,7 @@ pub(super) const TABLE: StackTable = StackTable {
         MSS,
         DELAYED_ACK,
         TIMEOUT,
+        super::ip_options::DSCP,
     ],
     mapping: MAPPING,
     unreported: (

@@ -78,6 +78,7 @@ impl SimTcpWire {
             to,
             flow: self.pair,
             ecn: EcnMarking::NotCapable,
+            dscp: 0,
             segments,
             payload,
         }

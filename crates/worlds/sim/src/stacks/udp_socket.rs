@@ -289,6 +289,7 @@ impl SimUdpSocket {
             to,
             flow,
             ecn: EcnMarking::NotCapable,
+            dscp: 0,
             segments,
             payload,
         });

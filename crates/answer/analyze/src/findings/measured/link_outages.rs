@@ -133,6 +133,7 @@ fn loses_all(loss: &LossModel) -> bool {
             ..
         } => *loss_good >= 1.0 && *loss_bad >= 1.0,
         LossModel::Every(n) => *n == 1,
+        LossModel::FourStates(chain) => chain.mean_loss() >= 1.0,
         LossModel::None | LossModel::BitErrors(_) | LossModel::List(_) | LossModel::Schedule(_) => {
             false
         }

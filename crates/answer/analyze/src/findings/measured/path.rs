@@ -72,7 +72,9 @@ impl PathPort {
         let paced = first && pace.is_some_and(slower);
         let varying = link.filter(|link| !paced && link.rate.changes());
         if let Some(link) = varying {
-            hop.rate_bit_s = mean_while_up_bit_s(&link.rate, run);
+            let shaped = link.shaper.map(|shaper| shaper.bit_s);
+            let own = mean_while_up_bit_s(&link.rate, run);
+            hop.rate_bit_s = own.into_iter().chain(shaped).reduce(f64::min);
         }
         let varies = varying.is_some();
         Self {

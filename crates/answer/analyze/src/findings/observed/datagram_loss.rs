@@ -28,13 +28,14 @@ const FULL: f64 = 0.8;
 /// A flow that sends at least this fraction of what a link carries fills it by itself.
 const MOSTLY: f64 = 0.5;
 /// How the reasons of drops by queues begin.
-const OF_QUEUES: [&str; 6] = [
+const OF_QUEUES: [&str; 7] = [
     "queue full",
     "switch buffer full",
     "displaced",
     "RED",
     "CoDel",
     "PIE",
+    "DualPI2",
 ];
 
 /// The datagrams of one flow in one direction that one place dropped for one reason.

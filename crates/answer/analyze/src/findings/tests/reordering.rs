@@ -10,6 +10,7 @@ fn resent(again: u64, lost: u64, reorder: bool) -> Given {
         links.find(|link| link.ends.1 == "b").unwrap().jitter = Some(Jitter {
             distribution: Distribution::Uniform(0.0, 0.02),
             reorder,
+            correlation: 0.0,
         });
         given.transport(|transport| transport.retransmits = again);
         let reason = "lost on the link".to_owned();

@@ -64,6 +64,7 @@ fn what_changes_from_packet_to_packet_has_no_form() {
         link.jitter = Some(Jitter {
             distribution: Distribution::Exponential(0.01),
             reorder: true,
+            correlation: 0.0,
         });
     };
     assert!(refused(with(jitter), bulk()).contains("jitter looks like loss"));

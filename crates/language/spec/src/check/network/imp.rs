@@ -161,6 +161,10 @@ fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut DiagnosticReport)
         link.queue.is_some(),
         "a queue of its own: its channels serve as the queue",
     );
+    refuse(link.shaper.is_some(), "a shaper");
+    refuse(link.policer.is_some(), "a policer");
+    refuse(link.dscp.is_some(), "a code point for its packets");
+    refuse(link.reorder.is_some(), "reordering");
     refuse(link.mtu.is_some(), "a packet size of its own");
     refuse(link.charge.is_some(), "framing of its own");
 }

@@ -1,7 +1,7 @@
 //! A link: delay, losses, jitter, largest packet. Whether its ends exist is checked elsewhere.
 
 use super::figures::{LARGEST_PACKET, delay, number, share};
-use super::{queue, rate, schedule};
+use super::{queue, rate, schedule, traffic_control};
 use crate::check::evaluate::{Bindings, fixed};
 use crate::check::referenced_files::SpecFiles;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
@@ -9,7 +9,7 @@ use crate::tree::{DelayItem, JitterItem, LinkItem, LossItem, SpecValue};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::distribution::Distribution;
-use stackline_core::network::{Jitter, LossModel, NetworkLink, StepSchedule};
+use stackline_core::network::{FourStateLoss, Jitter, LossModel, NetworkLink, StepSchedule};
 use stackline_core::time::Duration;
 
 /// Least MTU, in bytes: every network with IPv4 carries packets of this size (RFC 791).
@@ -29,7 +29,7 @@ pub(super) fn resolve(
         .as_ref()
         .map_or(LossModel::None, |item| loss(item, report));
     let duplicate = item.duplicate.as_ref();
-    NetworkLink {
+    let mut link = NetworkLink {
         ends: (item.ends.0.text.clone(), item.ends.1.text.clone()),
         one_way: item.one_way,
         rate,
@@ -51,7 +51,18 @@ pub(super) fn resolve(
         mtu_bytes: item.mtu.as_ref().and_then(|value| report.keep(mtu(value))),
         charge: item.charge.unwrap_or_default(),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
+        ..NetworkLink::default()
+    };
+    if let Some(value) = item
+        .jitter
+        .as_ref()
+        .and_then(|item| item.correlation.as_ref())
+        && number(value) >= 100.0
+    {
+        report.push(traffic_control::constant(value));
     }
+    traffic_control::resolve(item, &mut link, report);
+    link
 }
 
 /// The delay of a link, and how it changes.
@@ -86,8 +97,10 @@ fn jitter(item: &JitterItem, files: &mut SpecFiles<'_>) -> Result<Jitter, Diagno
     if let Distribution::Empirical(values) = &distribution {
         files.take_room(values.len(), item.drawn.span)?;
     }
+    let correlation = item.correlation.as_ref();
     Ok(Jitter {
         distribution,
+        correlation: correlation.map_or(0.0, |value| number(value).min(100.0) / 100.0),
         reorder: item.reordering,
     })
 }
@@ -117,6 +130,8 @@ fn loss(item: &LossItem, report: &mut DiagnosticReport) -> LossModel {
             .map_or(LossModel::None, LossModel::Every),
         LossItem::Packets(values) => LossModel::List(packets(values, report)),
         LossItem::GilbertElliott(values) => gilbert_elliott(values, report),
+        LossItem::GeModel(values) => ge_model(values, report),
+        LossItem::FourStates(values) => four_states(values, report),
     }
 }
 
@@ -150,6 +165,56 @@ fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
         }
     }
     numbers
+}
+
+/// A probability of a chain of states, in per cent; `otherwise` where it is not written.
+fn transition(
+    values: &[SpecValue],
+    index: usize,
+    otherwise: f64,
+    report: &mut DiagnosticReport,
+) -> f64 {
+    let Some(value) = values.get(index) else {
+        return otherwise;
+    };
+    let result = share(value, "a probability of a loss is above 100 per cent");
+    report.keep(result).unwrap_or_default()
+}
+
+/// Gilbert-Elliott in the order and with the defaults of tc-netem(8): `gemodel p [r [1-h [1-k]]]`.
+fn ge_model(values: &[SpecValue], report: &mut DiagnosticReport) -> LossModel {
+    let to_bad = transition(values, 0, 0.0, report);
+    LossModel::GilbertElliott {
+        to_bad,
+        to_good: transition(values, 1, 1.0 - to_bad, report),
+        loss_bad: transition(values, 2, 1.0, report),
+        loss_good: transition(values, 3, 0.0, report),
+    }
+}
+
+/// The four states in the order and with the defaults of tc-netem(8): `state p13 [p31 [p32 [p23 [p14]]]]`.
+fn four_states(values: &[SpecValue], report: &mut DiagnosticReport) -> LossModel {
+    let p13 = transition(values, 0, 0.0, report);
+    let chain = FourStateLoss {
+        p13,
+        p31: transition(values, 1, 1.0 - p13, report),
+        p32: transition(values, 2, 0.0, report),
+        p23: transition(values, 3, 1.0, report),
+        p14: transition(values, 4, 0.0, report),
+    };
+    let sums = [
+        (chain.p13 + chain.p14, [0, 4], "p13 and p14"),
+        (chain.p31 + chain.p32, [1, 2], "p31 and p32"),
+    ];
+    for (sum, places, names) in sums {
+        let last = places.into_iter().filter_map(|at| values.get(at)).last();
+        if let Some(value) = last.filter(|_| sum > 1.0 + 1e-9) {
+            let message = format!("{names} together are above 100 per cent");
+            let label = "both lead out of the same state";
+            report.push(Diagnostic::error(value.span, message, label));
+        }
+    }
+    LossModel::FourStates(chain)
 }
 
 fn gilbert_elliott(values: &[SpecValue], report: &mut DiagnosticReport) -> LossModel {

@@ -1,16 +1,17 @@
 //! Checks a queue: its limit, and its discipline with the defaults of the RFCs.
 
-use super::figures::{LARGEST_BUFFER, number};
+use super::classes;
+use super::figures::{LARGEST_BUFFER, number, share};
 use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
 use crate::tree::{Base, DisciplineItem, QueueItem, QueueLimit, SettingItem, SpecUnit, SpecValue};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::network::{Discipline, LinkQueue};
+use stackline_core::network::{Discipline, DualPi2Settings, LinkQueue};
 use stackline_core::time::Duration;
 
-const MOST_PACKETS: u64 = 1 << 30;
+pub(super) const MOST_PACKETS: u64 = 1 << 30;
 /// Longest target, interval or update, in seconds.
 const LONGEST: f64 = 3600.0;
 const MOST_FLOWS: u64 = 65_536;
@@ -68,7 +69,21 @@ const TABLE: &[(&str, &[(&str, SettingKind)])] = &[
             ("quantum", SettingKind::Size),
         ],
     ),
+    (
+        "dualpi2",
+        &[
+            ("target", SettingKind::Time),
+            ("update", SettingKind::Time),
+            ("alpha", SettingKind::Weight),
+            ("beta", SettingKind::Weight),
+            ("coupling", SettingKind::Weight),
+            ("step", SettingKind::Time),
+            ("classic", SettingKind::Percent),
+        ],
+    ),
 ];
+/// Largest gain or coupling factor of DualPI2.
+const LARGEST_GAIN: f64 = 1000.0;
 
 pub(super) fn resolve(item: &QueueItem, report: &mut DiagnosticReport) -> LinkQueue {
     let mut queue = LinkQueue::default();
@@ -88,8 +103,12 @@ pub(super) fn resolve(item: &QueueItem, report: &mut DiagnosticReport) -> LinkQu
             values: known(discipline, report),
         };
         queue.discipline = settings.discipline(queue.limit_bytes, report);
+        if queue.discipline == Discipline::Classes {
+            queue.classes = classes::resolve(discipline, report);
+        }
     }
-    queue.ecn = item.ecn.is_some();
+    // DualPI2 without marks would be no DualPI2.
+    queue.ecn = item.ecn.is_some() || matches!(queue.discipline, Discipline::DualPi2(_));
     agreement(item, &queue, report);
     queue
 }
@@ -109,7 +128,8 @@ fn agreement(item: &QueueItem, queue: &LinkQueue, report: &mut DiagnosticReport)
         .discipline
         .as_ref()
         .map_or("drop_tail", |discipline| discipline.name.text.as_str());
-    let plain = matches!(name, "drop_tail" | "drop_head");
+    let controlled = queue.classes.iter().any(|class| class.codel.is_some());
+    let plain = matches!(name, "drop_tail" | "drop_head") || name == "classes" && !controlled;
     if let Some(span) = item.ecn.filter(|_| plain) {
         let message = format!("a `{name}` queue does not mark packets");
         let diagnostic = Diagnostic::error(span, message, "it drops packets only when it is full");
@@ -191,6 +211,18 @@ fn is_kind(setting: &SettingItem, kind: SettingKind) -> Result<(), Diagnostic> {
     ))
 }
 
+/// Target and interval of the CoDel of a class; `None` where it has the discipline `drop_tail`.
+pub(super) fn class_codel(
+    item: &DisciplineItem,
+    report: &mut DiagnosticReport,
+) -> Option<(Duration, Duration)> {
+    let settings = DisciplineSettings {
+        item,
+        values: known(item, report),
+    };
+    (item.name.text == "codel").then(|| settings.control(report))
+}
+
 struct DisciplineSettings<'i> {
     item: &'i DisciplineItem,
     values: Vec<&'i SettingItem>,
@@ -233,6 +265,8 @@ impl DisciplineSettings<'_> {
                     quantum,
                 }
             }
+            "classes" => Discipline::Classes,
+            "dualpi2" => Discipline::DualPi2(self.dual_pi2(report)),
             _ => Discipline::DropTail,
         }
     }
@@ -262,6 +296,35 @@ impl DisciplineSettings<'_> {
         number
             .and_then(|number| u32::try_from(number).ok())
             .unwrap_or(otherwise)
+    }
+
+    fn dual_pi2(&self, report: &mut DiagnosticReport) -> DualPi2Settings {
+        let usual = DualPi2Settings::default();
+        let mut gain = |name: &str, otherwise: f64| {
+            let gain = self.get(name).map_or(otherwise, number);
+            if gain <= 0.0 || gain > LARGEST_GAIN {
+                let message = format!("`{name}` must be above 0 and at most {LARGEST_GAIN}");
+                report.push(Diagnostic::error(self.span(name), message, "out of range"));
+            }
+            gain
+        };
+        let (alpha, beta) = (gain("alpha", usual.alpha), gain("beta", usual.beta));
+        let coupling = gain("coupling", usual.coupling);
+        let classic = self.get("classic").and_then(|value| {
+            report.keep(share(
+                value,
+                "the share of the classic queue is above 100 per cent",
+            ))
+        });
+        DualPi2Settings {
+            target: self.time("target", usual.target, report),
+            update: self.time("update", usual.update, report),
+            alpha,
+            beta,
+            coupling,
+            step: self.time("step", usual.step, report),
+            classic_share: classic.unwrap_or(usual.classic_share),
+        }
     }
 
     /// The target and interval of `CoDel`.

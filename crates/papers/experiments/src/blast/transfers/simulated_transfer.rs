@@ -79,6 +79,8 @@ impl PacketPayload for BlastTransferPayload {
 
     fn mark(&mut self) {}
 
+    fn set_dscp(&mut self, _: u8) {}
+
     fn again(&self) -> Self {
         self.clone()
     }
@@ -166,6 +168,7 @@ impl BlastTransferWalk<'_> {
             to,
             flow: 0,
             ecn: EcnMarking::NotCapable,
+            dscp: 0,
             segments,
             payload,
         };

@@ -25,27 +25,35 @@ use std::rc::Rc;
 
 // The live world's options for how to wait, which port to use and what carries the packets are left out: here no processor waits, no
 // port can be taken, and everything travels in IPv4 packets.
-static SAW_OPTIONS: [OptionTable; 5] =
-    words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]);
-static WINDOW_OPTIONS: [OptionTable; 8] = words::WINDOW.only([
-    "n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed",
-]);
-static BLAST_OPTIONS: [OptionTable; 14] = words::BLAST.only([
-    "full",
-    "full_nak",
-    "partial",
-    "selective",
-    "size",
-    "flight",
-    "packet",
-    "interval",
-    "buffer",
-    "patience",
-    "pacing",
-    "rate",
-    "checked",
-    "sealed",
-]);
+static SAW_OPTIONS: [OptionTable; 6] = StackTable::joined(
+    &words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]),
+    &[super::ip_options::DSCP],
+);
+static WINDOW_OPTIONS: [OptionTable; 9] = StackTable::joined(
+    &words::WINDOW.only([
+        "n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed",
+    ]),
+    &[super::ip_options::DSCP],
+);
+static BLAST_OPTIONS: [OptionTable; 15] = StackTable::joined(
+    &words::BLAST.only([
+        "full",
+        "full_nak",
+        "partial",
+        "selective",
+        "size",
+        "flight",
+        "packet",
+        "interval",
+        "buffer",
+        "patience",
+        "pacing",
+        "rate",
+        "checked",
+        "sealed",
+    ]),
+    &[super::ip_options::DSCP],
+);
 
 static SAW_TABLE: StackTable = StackTable {
     options: &SAW_OPTIONS,

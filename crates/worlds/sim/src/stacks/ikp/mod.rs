@@ -25,18 +25,21 @@ use stackline_proto::ikp::{IkpOptions, IkpServer};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-static OPTIONS: [OptionTable; 10] = words::TABLE.only([
-    "packet",
-    "full",
-    "full_nak",
-    "partial",
-    "selective",
-    "size",
-    "flight",
-    "interval",
-    "patience",
-    "duplicates",
-]);
+static OPTIONS: [OptionTable; 11] = StackTable::joined(
+    &words::TABLE.only([
+        "packet",
+        "full",
+        "full_nak",
+        "partial",
+        "selective",
+        "size",
+        "flight",
+        "interval",
+        "patience",
+        "duplicates",
+    ]),
+    &[super::ip_options::DSCP],
+);
 
 static TABLE: StackTable = StackTable {
     options: &OPTIONS,

@@ -69,7 +69,7 @@ AwaitDisconnectIndication -> GOAWAY, FIN or the end of POST /join from the peer"
     ..TABLE
 };
 
-const WITH_STREAMS: [OptionTable; 17] = StackTable::joined(
+const WITH_STREAMS: [OptionTable; 18] = StackTable::joined(
     &StackTable::joined::<3>(&HTTP2_OPTIONS, &[OptionTable::STREAMS]),
     &WITH_TLS,
 );

@@ -21,7 +21,7 @@ pub(super) const TABLE: StackTable = StackTable {
 };
 
 /// The options of TCP that every stack here has.
-pub(super) const TCP_OPTIONS: [OptionTable; 11] = StackTable::joined(
+pub(super) const TCP_OPTIONS: [OptionTable; 12] = StackTable::joined(
     &[OptionTable::new(
         "nagle",
         OptionKind::Flag,
@@ -36,6 +36,7 @@ pub(super) const TCP_OPTIONS: [OptionTable; 11] = StackTable::joined(
         "mss",
         "delayed_ack",
         "timeout",
+        "dscp",
         "first_window",
         "quickack",
         "least_timeout",
@@ -43,7 +44,7 @@ pub(super) const TCP_OPTIONS: [OptionTable; 11] = StackTable::joined(
 );
 
 /// What stacks have that run over TLS when it is asked for.
-pub(super) const WITH_TLS: [OptionTable; 14] = StackTable::joined(
+pub(super) const WITH_TLS: [OptionTable; 15] = StackTable::joined(
     &TCP_OPTIONS,
     &StackTable::joined::<3>(
         &[OptionTable::flag(

@@ -43,7 +43,7 @@ AwaitDisconnectIndication -> close_notify or FIN from the peer, then a FIN in re
     ..TABLE
 };
 
-const ALL_OPTIONS: [OptionTable; 13] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
+const ALL_OPTIONS: [OptionTable; 14] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
 
 /// The stack `tls`.
 pub(crate) static TLS: SimStack = SimStack {

@@ -173,6 +173,7 @@ impl SimNcpEnd {
             to,
             flow,
             ecn: EcnMarking::NotCapable,
+            dscp: 0,
             segments,
             payload,
         }

@@ -65,11 +65,12 @@ impl SimQuicWire {
             from: self.nodes[0],
             to: self.nodes[1],
             flow: self.pair,
-            ecn: if ecn.is_some() {
-                EcnMarking::Capable
-            } else {
-                EcnMarking::NotCapable
+            ecn: match ecn {
+                None => EcnMarking::NotCapable,
+                Some(EcnCodepoint::Ect1) => EcnMarking::Scalable,
+                Some(_) => EcnMarking::Capable,
             },
+            dscp: 0,
             segments: SegmentSizes::one(length as u32),
             payload,
         });
@@ -90,6 +91,7 @@ pub(super) const fn ecn_codepoint(packet: &NetworkPacket<SimDatagram>) -> Option
     match packet.ecn {
         EcnMarking::NotCapable => None,
         EcnMarking::Capable => Some(EcnCodepoint::Ect0),
+        EcnMarking::Scalable => Some(EcnCodepoint::Ect1),
         EcnMarking::Marked => Some(EcnCodepoint::Ce),
     }
 }

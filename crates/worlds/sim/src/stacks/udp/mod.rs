@@ -37,6 +37,7 @@ const TABLE: StackTable = StackTable {
         SEND_BUFFER,
         RECEIVE_BUFFER,
         TIMEOUT,
+        super::ip_options::DSCP,
     ],
     mapping: ServiceMapping(
 "\
