@@ -15,6 +15,14 @@ pub const fn host_address(host: NodeIndex) -> [u8; 4] {
     [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
 }
 
+/// The IPv6 address of a host, in every world that models it: `fd71::N` for host `N - 1`, of a unique local prefix
+/// (RFC 4193).
+#[must_use]
+pub const fn host_address_v6(host: NodeIndex) -> [u8; 16] {
+    let [a, b, c, d] = (host.0 + 1).to_be_bytes();
+    [0xfd, 0x71, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+}
+
 /// Explicit congestion notification (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnMarking {
@@ -171,6 +179,9 @@ mod tests {
         assert_eq!(host_address(NodeIndex(249)), [10, 71, 0, 250]);
         assert_eq!(host_address(NodeIndex(250)), [10, 71, 1, 1]);
         assert_eq!(host_address(NodeIndex(63_999)), [10, 71, 255, 250]);
+        let six = |host| core::net::Ipv6Addr::from(host_address_v6(NodeIndex(host)));
+        assert_eq!(six(0), "fd71::1".parse().unwrap());
+        assert_eq!(six(63_999), "fd71::fa00".parse().unwrap());
     }
 
     #[test]

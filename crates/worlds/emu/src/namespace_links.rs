@@ -2,8 +2,9 @@
 //! sent by `netlink_requests`.
 
 use crate::netlink_requests::RtnlBatch;
-use crate::path_mtu::PathMtus;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use crate::path_mtu::{LEAST_IPV6_MTU, PathMtus};
+use crate::veth_port;
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
@@ -11,15 +12,17 @@ use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
-    RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
-/// The next hop of every route of every host; no interface has this address.
+/// The next hop of every IPv4 route of every host; no interface has this address.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
+/// The next hop of every IPv6 route.
+const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0x71, 1);
 /// The gateway's Ethernet address. No interface has it, so the central namespace's own stack ignores the hosts' frames.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
 /// Index of `lo` in every network namespace.
@@ -77,8 +80,8 @@ fn up(index: u32) -> LinkMessage {
 pub(crate) struct HostVethPair<'a> {
     /// The host's index in its network.
     pub(crate) number: u32,
-    /// The host's address.
-    pub(crate) address: Ipv4Addr,
+    /// Whether the host has IPv6.
+    pub(crate) has_ipv6: bool,
     /// The MTUs of its interface and its routes.
     pub(crate) mtus: &'a PathMtus,
     /// The central namespace.
@@ -95,23 +98,30 @@ impl HostVethPair<'_> {
     /// the host's end would notice its carrier only some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut RtnlBatch) {
         batch.change("bringing up a host's interface", Message::SetLink(up(ETH0)));
+        self.add_family(batch, &Family::V4);
+        if self.has_ipv6 {
+            self.add_family(batch, &Family::V6);
+        }
+    }
+
+    /// Requests the address, the neighbour and the routes of a version of IP.
+    fn add_family(&self, batch: &mut RtnlBatch, family: &Family) {
         batch.create(
             "adding a host's address",
-            Message::NewAddress(self.address()),
+            Message::NewAddress(family.address(self.number)),
         );
         batch.create(
-            "adding a host's ARP entry",
-            Message::NewNeighbour(gateway()),
+            "adding a host's neighbour",
+            Message::NewNeighbour(family.neighbour()),
         );
-        batch.create(
-            "adding a host's route",
-            Message::NewRoute(route(None, self.mtus.route)),
-        );
-        for &(other, mtu) in &self.mtus.larger {
-            let to = crate::veth_port::address(other);
+        let all = self.mtus.larger.iter().map(|(to, mtu)| (Some(*to), *mtu));
+        let carried = all
+            .chain([(None, self.mtus.route)])
+            .filter(|(_, mtu)| *mtu >= family.least_mtu());
+        for (to, mtu) in carried {
             batch.create(
-                "adding a host's route with a larger MTU",
-                Message::NewRoute(route(Some(to), mtu)),
+                "adding a host's route",
+                Message::NewRoute(family.route(to, mtu)),
             );
         }
     }
@@ -145,55 +155,102 @@ impl HostVethPair<'_> {
             mtu,
         ]
     }
+}
 
-    fn address(&self) -> AddressMessage {
+/// A version of IP: what its addresses, neighbours and routes are like.
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    const fn of_kernel(&self) -> AddressFamily {
+        match self {
+            Self::V4 => AddressFamily::Inet,
+            Self::V6 => AddressFamily::Inet6,
+        }
+    }
+
+    /// The least MTU of a path that carries it.
+    const fn least_mtu(&self) -> u32 {
+        match self {
+            Self::V4 => 0,
+            Self::V6 => LEAST_IPV6_MTU,
+        }
+    }
+
+    /// Bits of an address.
+    const fn bits(&self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+
+    const fn gateway(&self) -> IpAddr {
+        match self {
+            Self::V4 => IpAddr::V4(GATEWAY),
+            Self::V6 => IpAddr::V6(GATEWAY_V6),
+        }
+    }
+
+    fn address_of(&self, host: u32) -> IpAddr {
+        match self {
+            Self::V4 => veth_port::address(host).into(),
+            Self::V6 => veth_port::address_v6(host).into(),
+        }
+    }
+
+    /// A host's address.
+    fn address(&self, host: u32) -> AddressMessage {
         let mut message = AddressMessage::default();
-        message.header.family = AddressFamily::Inet;
+        message.header.family = self.of_kernel();
         // No subnet: everything goes to the gateway.
-        message.header.prefix_len = 32;
+        message.header.prefix_len = self.bits();
+        message.header.flags = AddressHeaderFlags::Nodad;
         message.header.index = ETH0;
-        let address = IpAddr::V4(self.address);
+        let address = self.address_of(host);
         message.attributes = vec![
             AddressAttribute::Local(address),
             AddressAttribute::Address(address),
         ];
         message
     }
-}
 
-/// The ARP entry of the gateway: permanent, so that no host sends ARP requests.
-fn gateway() -> NeighbourMessage {
-    let mut message = NeighbourMessage::default();
-    message.header.family = AddressFamily::Inet;
-    message.header.ifindex = ETH0;
-    message.header.state = NeighbourState::Permanent;
-    message.attributes = vec![
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(GATEWAY)),
-        NeighbourAttribute::LinkLayerAddress(GATEWAY_MAC.to_vec()),
-    ];
-    message
-}
-
-/// A route through the gateway: to one host, or the default route if `to` is `None`.
-fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
-    let mut message = RouteMessage::default();
-    message.header.address_family = AddressFamily::Inet;
-    message.header.table = RouteHeader::RT_TABLE_MAIN;
-    message.header.protocol = RouteProtocol::Static;
-    message.header.scope = RouteScope::Universe;
-    message.header.kind = RouteType::Unicast;
-    // The gateway is in none of the host's subnets.
-    message.header.flags = RouteFlags::Onlink;
-    message.attributes = vec![
-        RouteAttribute::Oif(ETH0),
-        RouteAttribute::Gateway(RouteAddress::Inet(GATEWAY)),
-        RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]),
-    ];
-    if let Some(to) = to {
-        message.header.destination_prefix_length = 32;
+    /// The entry of the gateway: permanent, so that no host asks for its Ethernet address.
+    fn neighbour(&self) -> NeighbourMessage {
+        let mut message = NeighbourMessage::default();
+        message.header.family = self.of_kernel();
+        message.header.ifindex = ETH0;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::from(self.gateway())),
+            NeighbourAttribute::LinkLayerAddress(GATEWAY_MAC.to_vec()),
+        ];
         message
-            .attributes
-            .push(RouteAttribute::Destination(RouteAddress::Inet(to)));
     }
-    message
+
+    /// A route through the gateway: to one host, or the default route if `to` is `None`.
+    fn route(&self, to: Option<u32>, mtu: u32) -> RouteMessage {
+        let mut message = RouteMessage::default();
+        message.header.address_family = self.of_kernel();
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Universe;
+        message.header.kind = RouteType::Unicast;
+        // The gateway is in none of the host's subnets.
+        message.header.flags = RouteFlags::Onlink;
+        message.attributes = vec![
+            RouteAttribute::Oif(ETH0),
+            RouteAttribute::Gateway(self.gateway().into()),
+            RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]),
+        ];
+        if let Some(to) = to {
+            message.header.destination_prefix_length = self.bits();
+            message
+                .attributes
+                .push(RouteAttribute::Destination(self.address_of(to).into()));
+        }
+        message
+    }
 }

@@ -22,6 +22,16 @@ pub(crate) struct PathMtus {
     pub(crate) larger: Vec<(u32, u32)>,
 }
 
+impl PathMtus {
+    /// Whether the host's interface carries IPv6, whose packets may always have 1280 bytes (RFC 8200, section 5).
+    pub(crate) const fn carries_ipv6(&self) -> bool {
+        self.interface >= LEAST_IPV6_MTU
+    }
+}
+
+/// The least MTU of a link that carries IPv6, in bytes.
+pub(crate) const LEAST_IPV6_MTU: u32 = 1280;
+
 /// In a network with more hosts than this, the paths of all pairs would take too long: all hosts get the network's smallest MTU.
 const MOST_HOSTS_IN_PAIRS: usize = 1000;
 

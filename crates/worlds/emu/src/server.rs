@@ -136,6 +136,7 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
     let host_handle = |host: &testbed::TestbedHost| HostHandle {
         name: host.name.clone(),
         address: host.address,
+        address_v6: host.address_v6,
         user: user.clone(),
         net: path(&host.net),
         share: host

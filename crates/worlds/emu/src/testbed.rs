@@ -2,7 +2,7 @@
 //! central namespace, which holds the other ends of the pairs.
 //!
 //! ```text
-//! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1
+//! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1; fd71::z/128, default via fe80::71:1
 //!                     |
 //! central namespace  port N: a packet socket receives what the host sends, and sends what it is to receive
 //! ```
@@ -21,7 +21,7 @@ use stackline_core::plan::ProcessorShare;
 use stackline_net::NodeIndex;
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
@@ -46,6 +46,8 @@ pub struct TestbedHost {
     pub name: String,
     /// Its address.
     pub address: Ipv4Addr,
+    /// Its IPv6 address, if this kernel and its links carry IPv6.
+    pub address_v6: Option<Ipv6Addr>,
     /// Its network namespace.
     pub net: File,
     /// The share of a processor that its programs get.
@@ -64,10 +66,13 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
         .zip(&path_mtus)
         .map(|(number, mtus)| port(number, mtus))
         .collect::<Result<Vec<_>>>()?;
-    let hosts = network.hosts.iter().zip(&ports).zip(nets);
-    let hosts = hosts.map(|((host, port), net)| TestbedHost {
+    let has_ipv6 = namespace::has_ipv6();
+    let hosts = network.hosts.iter().zip(0..).zip(nets);
+    let hosts = hosts.map(|((host, number), net)| TestbedHost {
         name: host.name.clone(),
-        address: port.address,
+        address: veth_port::address(number),
+        address_v6: (has_ipv6 && path_mtus[number as usize].carries_ipv6())
+            .then(|| veth_port::address_v6(number)),
         net,
         share: host.share,
     });
@@ -159,7 +164,12 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
     let net = namespace::new_network()
         .map_err(|error| error::namespaces_failed("a network namespace for each host", error))?;
     let failed = |error: io::Error| error::call_failed("setting up a host's namespace", error);
-    namespace::disable_ipv6().map_err(failed)?;
+    let has_ipv6 = mtus.carries_ipv6() && namespace::has_ipv6();
+    if has_ipv6 {
+        namespace::prepare_ipv6().map_err(failed)?;
+    } else {
+        namespace::disable_ipv6().map_err(failed)?;
+    }
     namespace::allow_ping();
     namespace::allow_fast_open();
     if ecn {
@@ -167,7 +177,7 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
     }
     let pair = HostVethPair {
         number,
-        address: veth_port::address(number),
+        has_ipv6,
         mtus,
         central: namespace.as_raw_fd(),
     };

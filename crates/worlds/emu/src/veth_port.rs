@@ -1,8 +1,8 @@
 //! A host's port: the end of its veth pair where its frames enter and leave the emulator. `testbed` creates ports, the engine serves them.
 //! Also computes the hosts' addresses.
 
-use stackline_net::NodeIndex;
-use std::net::Ipv4Addr;
+use stackline_net::{NodeIndex, packet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 
 /// One host's connection to the emulator.
@@ -23,21 +23,39 @@ pub struct VethPort {
     pub mtu: u32,
 }
 
-/// The address of the host with this index in its network, which is below [`MOST_HOSTS`]: 10.71.0.1 to 10.71.255.250. Only 250 of the 256
-/// values of the last byte are used, so that no address ends in 0 or 255.
+/// The IPv4 address of the host with this index in its network, which is below [`MOST_HOSTS`]: 10.71.0.1 to 10.71.255.250. Only 250 of the
+/// 256 values of the last byte are used, so that no address ends in 0 or 255.
 #[must_use]
 pub fn address(host: u32) -> Ipv4Addr {
-    let [_, _, high, low] = (host / 250 * 256 + host % 250 + 1).to_be_bytes();
-    Ipv4Addr::new(10, 71, high, low)
+    packet::host_address(NodeIndex(host)).into()
+}
+
+/// The IPv6 address of the host with this index in its network: fd71::1 is that of the first.
+#[must_use]
+pub fn address_v6(host: u32) -> Ipv6Addr {
+    packet::host_address_v6(NodeIndex(host)).into()
 }
 
 /// The host's index in its network; `None` for an address that no host has.
 #[must_use]
-pub fn host_index(address: Ipv4Addr) -> Option<u32> {
-    let [first, second, high, low] = address.octets();
-    let host = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
-    ((first, second) == (10, 71) && (1..=250).contains(&low)).then_some(host)
+#[inline]
+pub fn host_index(address: IpAddr) -> Option<u32> {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, high, low] = address.octets();
+            let host = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
+            ((first, second) == (10, 71) && (1..=250).contains(&low)).then_some(host)
+        }
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            let host = (bits as u32).checked_sub(1)?;
+            (bits >> 32 == PREFIX_V6).then_some(host)
+        }
+    }
 }
+
+/// The upper 96 bits of the hosts' IPv6 addresses.
+const PREFIX_V6: u128 = 0xfd71 << 80;
 
 /// Number of possible host addresses.
 pub const MOST_HOSTS: usize = 250 * 256;
@@ -60,7 +78,8 @@ mod tests {
     #[test]
     fn addresses_map_back_to_their_hosts() {
         for host in [0, 1, 249, 250, 12_345, MOST_HOSTS as u32 - 1] {
-            assert_eq!(host_index(address(host)), Some(host));
+            assert_eq!(host_index(address(host).into()), Some(host));
+            assert_eq!(host_index(address_v6(host).into()), Some(host));
         }
         for nobody in [
             [10, 71, 0, 0],
@@ -68,7 +87,10 @@ mod tests {
             [10, 70, 0, 1],
             [255, 255, 255, 255],
         ] {
-            assert_eq!(host_index(Ipv4Addr::from(nobody)), None);
+            assert_eq!(host_index(IpAddr::from(nobody)), None);
+        }
+        for nobody in ["fd71::", "fd71:0:0:1::1", "fe80::1", "ff02::1"] {
+            assert_eq!(host_index(nobody.parse().unwrap()), None, "{nobody}");
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod frame;
 pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
+mod ip_header;
 mod machine;
 mod moderation;
 mod options;
@@ -280,7 +281,7 @@ impl EmulatorEngine {
 
     /// The queue of the host with that address.
     #[inline]
-    fn queue_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
+    fn queue_of(&self, address: std::net::IpAddr) -> Option<u32> {
         let queue = *self.of_node.get(veth_port::host_index(address)? as usize)?;
         (queue != NONE).then_some(queue)
     }
