@@ -128,6 +128,45 @@ fn nothing_is_faster_than_its_path() {
 }
 
 #[test]
+fn ipv6_costs_its_header_in_both() {
+    let place = Place::new();
+    let text = format!(
+        "{} 2 from a to b rr 100*10 over udp(family = ipv6), tcp(family = ipv6) across n;",
+        pair("")
+    );
+    for world in if forbidden() {
+        &["simulated"][..]
+    } else {
+        &["simulated", "emulated"]
+    } {
+        let json = place
+            .stackline(&["run", "--json", "-e", &text, "--in", world])
+            .json();
+        for (index, headers) in [(0, 48.0), (1, 72.0)] {
+            let response = number(&json, &format!("/measurements/{index}/response_s/min"));
+            let least = 4.0 * (100.0 + headers) * 8.0 / 10e6 + 0.02;
+            assert!(response >= least - 1e-9, "{response} is below {least}");
+            assert!(
+                *world == "emulated" || response < least + 1e-6,
+                "{response} is not {least}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_narrow_path_is_refused_for_ipv6() {
+    let text = format!(
+        "{} 1 from a to b rr 100*10 over tcp(family = ipv6) across n in simulated;",
+        pair("mtu 1200")
+    );
+    let refused = Place::new().stackline(&["run", "-e", &text]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
+    let error = "IPv6 needs an MTU of 1280 bytes, but the path from a to b has 1200";
+    assert!(refused.err.contains(error), "{}", refused.err);
+}
+
+#[test]
 fn both_keep_what_happens_in_the_network() {
     if forbidden() {
         return;
