@@ -94,6 +94,13 @@ pub(crate) fn allow_fast_open() {
     let _ = fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3");
 }
 
+/// Lets packets arrive at another interface than that by which their sender is reached, as hosts with several interfaces need it.
+pub(crate) fn accept_by_any_interface() -> io::Result<()> {
+    ["all", "default"]
+        .into_iter()
+        .try_for_each(|which| fs::write(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"), "0"))
+}
+
 /// Permits unprivileged ping in the thread's network namespace to every group, or else to this process's group. If the kernel accepts
 /// neither (it refuses groups that the user namespace does not map), only privileged programs can ping.
 pub(crate) fn allow_ping() {

@@ -15,7 +15,9 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
     RouteType,
 };
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
+use stackline_net::interfaces::InterfaceOfHost;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 
@@ -30,12 +32,14 @@ const LOOPBACK: u32 = 1;
 /// The first index of the interfaces that are made here. It is so high because a new namespace has more interfaces than `lo` where
 /// modules of tunnels are loaded: the kernel makes `tunl0`, `sit0` and others, with the indices behind that of `lo`.
 const FIRST: u32 = 1000;
-/// Index of `eth0` in every host's namespace.
-const ETH0: u32 = FIRST;
+/// The table of routes that packets from a host's first interface take, where it has several; further ones follow.
+const FIRST_TABLE: u8 = 100;
+/// The priority of the rule that chooses that table.
+const FIRST_PRIORITY: u32 = 1000;
 /// Description of the request that fails if the kernel has no driver for virtual Ethernet.
 pub(crate) const VETH: &str = "creating a virtual Ethernet pair";
 
-/// Ethernet address of a host.
+/// Ethernet address of a host's end of a pair.
 pub(crate) fn host_mac(number: u32) -> [u8; 6] {
     mac(0x0a, number)
 }
@@ -43,6 +47,11 @@ pub(crate) fn host_mac(number: u32) -> [u8; 6] {
 /// Interface index of the central end of a host's pair.
 pub(crate) const fn central_index(number: u32) -> u32 {
     FIRST + number
+}
+
+/// Index of the host's end in its namespace: that of `eth0` and those behind it.
+pub(crate) const fn host_index(interface: u32) -> u32 {
+    FIRST + interface
 }
 
 /// A locally administered Ethernet address; `kind` distinguishes the two ends of a pair.
@@ -76,10 +85,14 @@ fn up(index: u32) -> LinkMessage {
     link
 }
 
-/// The pair of one host, configured from the host's namespace.
+/// The pair of one interface of a host, configured from the host's namespace.
 pub(crate) struct HostVethPair<'a> {
-    /// The host's index in its network.
+    /// The interface's place among all.
     pub(crate) number: u32,
+    /// All interfaces.
+    pub(crate) all: &'a [InterfaceOfHost],
+    /// Whether the host has others.
+    pub(crate) has_others: bool,
     /// Whether the host has IPv6.
     pub(crate) has_ipv6: bool,
     /// The MTUs of its interface and its routes.
@@ -97,32 +110,57 @@ impl HostVethPair<'_> {
     /// Requests that the host's end be up, with address, neighbour and routes. The central end must be up already: in the other order
     /// the host's end would notice its carrier only some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut RtnlBatch) {
-        batch.change("bringing up a host's interface", Message::SetLink(up(ETH0)));
-        self.add_family(batch, &Family::V4);
+        let index = host_index(self.interface().index);
+        batch.change(
+            "bringing up a host's interface",
+            Message::SetLink(up(index)),
+        );
+        self.add_family(batch, &HostAddressFamily::V4);
         if self.has_ipv6 {
-            self.add_family(batch, &Family::V6);
+            self.add_family(batch, &HostAddressFamily::V6);
         }
     }
 
+    /// The interface itself.
+    const fn interface(&self) -> InterfaceOfHost {
+        self.all[self.number as usize]
+    }
+
     /// Requests the address, the neighbour and the routes of a version of IP.
-    fn add_family(&self, batch: &mut RtnlBatch, family: &Family) {
+    fn add_family(&self, batch: &mut RtnlBatch, family: &HostAddressFamily) {
+        let own = self.interface();
         batch.create(
             "adding a host's address",
-            Message::NewAddress(family.address(self.number)),
+            Message::NewAddress(family.address(&own)),
         );
         batch.create(
             "adding a host's neighbour",
-            Message::NewNeighbour(family.neighbour()),
+            Message::NewNeighbour(family.neighbour(own.index)),
         );
-        let all = self.mtus.larger.iter().map(|(to, mtu)| (Some(*to), *mtu));
-        let carried = all
-            .chain([(None, self.mtus.route)])
-            .filter(|(_, mtu)| *mtu >= family.least_mtu());
-        for (to, mtu) in carried {
-            batch.create(
-                "adding a host's route",
-                Message::NewRoute(family.route(to, mtu)),
-            );
+        let mut routes: Vec<RouteMessage> = Vec::new();
+        for (to, mtu) in &self.mtus.routes {
+            if *mtu >= family.least_mtu() {
+                routes.push(family.route(own.index, Some(&self.all[*to as usize]), *mtu));
+            }
+        }
+        if self.mtus.route >= family.least_mtu() {
+            let mut default = family.route(own.index, None, self.mtus.route);
+            if self.has_others {
+                let mut of_source = default.clone();
+                of_source.header.table = FIRST_TABLE + own.index as u8;
+                routes.push(of_source);
+                batch.create(
+                    "adding a host's rule for one of its addresses",
+                    Message::NewRule(family.rule(&own)),
+                );
+                // So that the first interface is the default, and others can be chosen by name.
+                let metric = u32::from(FIRST_TABLE) + own.index;
+                default.attributes.push(RouteAttribute::Priority(metric));
+            }
+            routes.push(default);
+        }
+        for route in routes {
+            batch.create("adding a host's route", Message::NewRoute(route));
         }
     }
 
@@ -136,8 +174,9 @@ impl HostVethPair<'_> {
             .attributes
             .push(LinkAttribute::NetNsFd(self.central));
         let mut host = LinkMessage::default();
-        host.header.index = ETH0;
-        host.attributes = self.properties("eth0".into(), host_mac(self.number));
+        let own = self.interface().index;
+        host.header.index = host_index(own);
+        host.attributes = self.properties(format!("eth{own}"), host_mac(self.number));
         let data = InfoData::Veth(InfoVeth::Peer(central));
         host.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
@@ -158,12 +197,12 @@ impl HostVethPair<'_> {
 }
 
 /// A version of IP: what its addresses, neighbours and routes are like.
-enum Family {
+enum HostAddressFamily {
     V4,
     V6,
 }
 
-impl Family {
+impl HostAddressFamily {
     const fn of_kernel(&self) -> AddressFamily {
         match self {
             Self::V4 => AddressFamily::Inet,
@@ -194,22 +233,22 @@ impl Family {
         }
     }
 
-    fn address_of(&self, host: u32) -> IpAddr {
+    fn address_of(&self, one: &InterfaceOfHost) -> IpAddr {
         match self {
-            Self::V4 => veth_port::address(host).into(),
-            Self::V6 => veth_port::address_v6(host).into(),
+            Self::V4 => veth_port::address(one.host.0, one.index).into(),
+            Self::V6 => veth_port::address_v6(one.host.0, one.index).into(),
         }
     }
 
-    /// A host's address.
-    fn address(&self, host: u32) -> AddressMessage {
+    /// The address of an interface.
+    fn address(&self, own: &InterfaceOfHost) -> AddressMessage {
         let mut message = AddressMessage::default();
         message.header.family = self.of_kernel();
         // No subnet: everything goes to the gateway.
         message.header.prefix_len = self.bits();
         message.header.flags = AddressHeaderFlags::Nodad;
-        message.header.index = ETH0;
-        let address = self.address_of(host);
+        message.header.index = host_index(own.index);
+        let address = self.address_of(own);
         message.attributes = vec![
             AddressAttribute::Local(address),
             AddressAttribute::Address(address),
@@ -218,10 +257,10 @@ impl Family {
     }
 
     /// The entry of the gateway: permanent, so that no host asks for its Ethernet address.
-    fn neighbour(&self) -> NeighbourMessage {
+    fn neighbour(&self, interface: u32) -> NeighbourMessage {
         let mut message = NeighbourMessage::default();
         message.header.family = self.of_kernel();
-        message.header.ifindex = ETH0;
+        message.header.ifindex = host_index(interface);
         message.header.state = NeighbourState::Permanent;
         message.attributes = vec![
             NeighbourAttribute::Destination(NeighbourAddress::from(self.gateway())),
@@ -230,8 +269,22 @@ impl Family {
         message
     }
 
-    /// A route through the gateway: to one host, or the default route if `to` is `None`.
-    fn route(&self, to: Option<u32>, mtu: u32) -> RouteMessage {
+    /// The rule by which packets from an address of a host leave by its interface.
+    fn rule(&self, own: &InterfaceOfHost) -> RuleMessage {
+        let mut message = RuleMessage::default();
+        message.header.family = self.of_kernel();
+        message.header.src_len = self.bits();
+        message.header.table = FIRST_TABLE + own.index as u8;
+        message.header.action = RuleAction::ToTable;
+        message.attributes = vec![
+            RuleAttribute::Source(self.address_of(own)),
+            RuleAttribute::Priority(FIRST_PRIORITY + own.index),
+        ];
+        message
+    }
+
+    /// A route by an interface and its gateway: to one address, or the default route if `to` is `None`.
+    fn route(&self, interface: u32, to: Option<&InterfaceOfHost>, mtu: u32) -> RouteMessage {
         let mut message = RouteMessage::default();
         message.header.address_family = self.of_kernel();
         message.header.table = RouteHeader::RT_TABLE_MAIN;
@@ -241,7 +294,7 @@ impl Family {
         // The gateway is in none of the host's subnets.
         message.header.flags = RouteFlags::Onlink;
         message.attributes = vec![
-            RouteAttribute::Oif(ETH0),
+            RouteAttribute::Oif(host_index(interface)),
             RouteAttribute::Gateway(self.gateway().into()),
             RouteAttribute::Metrics(vec![RouteMetric::Mtu(mtu)]),
         ];

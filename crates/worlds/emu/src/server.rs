@@ -137,6 +137,7 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
         name: host.name.clone(),
         address: host.address,
         address_v6: host.address_v6,
+        further: host.further.clone(),
         user: user.clone(),
         net: path(&host.net),
         share: host

@@ -269,6 +269,45 @@ fn a_narrow_link_carries_no_ipv6() {
     net.place.empties();
 }
 
+/// A host with two ways to another one.
+const TWO_WAYS: &str = "host khons, udjat; switch wan, lte, edge;
+    link khons - wan 10 Mbit/s 5 ms; link wan - edge 1 Gbit/s 0 ms;
+    link khons - lte 10 Mbit/s 20 ms; link lte - edge 1 Gbit/s 0 ms; link edge - udjat 1 Gbit/s 0 ms;";
+
+#[test]
+fn a_host_has_an_interface_for_each_neighbour() {
+    if !has_program("python3", "python3") {
+        return;
+    }
+    let Some(net) = Net::with("ways", TWO_WAYS) else {
+        return;
+    };
+    let names = printed(&net.run("khons", &["cat", "/etc/hosts"]));
+    for name in [
+        "10.71.0.1 khons",
+        "10.72.0.1 khons",
+        "fd71:0:0:1::1 khons",
+        "fd71::2 udjat",
+    ] {
+        assert!(names.contains(name), "{names}");
+    }
+    let serve = "import socket\ns = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)\nprint('ready', flush=True)\n\
+                 for i in range(4):\n  c, peer = s.accept()\n  print(peer[0].replace('::ffff:', ''))\n  c.close()";
+    let server = net.start("udjat", &["python3", "-c", serve]);
+    let dial = "import socket, time\nfor to, own in (('10.71.0.2', ''), ('10.71.0.2', '10.72.0.1'), ('fd71::2', ''), ('fd71::2', 'fd71:0:0:1::1')):\n\
+                \tbegun = time.monotonic()\n\tsocket.create_connection((to, 7000), timeout=20, source_address=own and (own, 0) or None)\n\
+                \tprint(time.monotonic() - begun)";
+    let dialled = printed(&net.run("khons", &["python3", "-c", dial]));
+    let times: Vec<f64> = dialled.lines().map(|time| time.parse().unwrap()).collect();
+    for (time, least) in times.iter().zip([0.010, 0.040, 0.010, 0.040]) {
+        assert!(*time >= least, "{dialled}");
+    }
+    let (code, out, err) = server.finish();
+    let peers = "10.71.0.1\n10.72.0.1\nfd71::1\nfd71:0:0:1::1";
+    assert_eq!((code, out.trim()), (Some(0), peers), "{err}");
+    net.place.empties();
+}
+
 #[test]
 fn packets_for_no_host_are_counted() {
     if !has_program("python3", "python3") {

@@ -167,6 +167,28 @@ fn a_narrow_path_is_refused_for_ipv6() {
 }
 
 #[test]
+fn multipath_tcp_uses_both_ways() {
+    if forbidden() {
+        return;
+    }
+    if !std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|on| on.trim() == "1") {
+        return skip("this kernel has no Multipath TCP");
+    }
+    let place = Place::new();
+    let network = "network n { host a, b; switch r, s, t; link a - r 10 Mbit/s 5 ms; link r - t 1 Gbit/s 0 ms;
+        link a - s 10 Mbit/s 5 ms; link s - t 1 Gbit/s 0 ms; link t - b 1 Gbit/s 0 ms; }";
+    let bit_s = |stack: &str| {
+        let text =
+            format!("{network} 1 timelimit 2 from a to b bulk_put 64 KiB over {stack} across n;");
+        let json = measured(&place, &text, "emulated", &[]);
+        number(&json, "/throughput_bit_s/mean")
+    };
+    let (one, both) = (bit_s("tcp"), bit_s("mptcp"));
+    assert!(one < 9.7e6, "{one} over one way of 10 Mbit/s");
+    assert!(both > 1.5 * one, "{both} over both, {one} over one");
+}
+
+#[test]
 fn both_keep_what_happens_in_the_network() {
     if forbidden() {
         return;

@@ -8,6 +8,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fmt::Write;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Where the private files are made: an existing directory that nothing needs before it is mounted anew.
@@ -109,7 +110,8 @@ fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
         let _ = writeln!(text, "{} {}", host.address, host.name);
-        if let Some(address) = host.address_v6 {
+        let six = host.address_v6.map(IpAddr::V6);
+        for address in six.iter().chain(&host.further) {
             let _ = writeln!(text, "{address} {}", host.name);
         }
     }
