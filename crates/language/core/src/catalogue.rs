@@ -142,6 +142,33 @@ pub struct StackTable {
 /// What every link that carries IPv4 takes (RFC 791), in bytes.
 pub const LEAST_IPV4_MTU: u64 = 68;
 
+/// What every link that carries IPv6 takes (RFC 8200, section 5), in bytes.
+pub const LEAST_IPV6_MTU: u64 = 1280;
+
+/// The option of stacks over IP that chooses its version.
+pub const IP_FAMILY: OptionTable = OptionTable::new(
+    "family",
+    OptionKind::Word(&["ipv4", "ipv6"]),
+    "as the responder's address is; ipv4 across a network",
+    "the version of IP",
+);
+
+/// Whether a stack runs over IPv6 because its option says so.
+#[must_use]
+pub fn is_over_ipv6(stack: &Stack) -> bool {
+    stack.word(IP_FAMILY.name) == Some("ipv6")
+}
+
+/// The least MTU of a path, in bytes, for a stack with the option [`IP_FAMILY`].
+#[must_use]
+pub fn least_mtu_of_family(stack: &Stack) -> u64 {
+    if is_over_ipv6(stack) {
+        LEAST_IPV6_MTU
+    } else {
+        LEAST_IPV4_MTU
+    }
+}
+
 const fn least_ipv4(_: &Stack) -> u64 {
     LEAST_IPV4_MTU
 }

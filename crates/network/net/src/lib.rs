@@ -11,6 +11,7 @@
 //! | [`network`] | start here: the whole machine, with its four verbs |
 //! | [`packet`] | what travels: a packet, or several of one flow that offload left together |
 //! | [`tap`] | network events, their places and reasons, and the trait that receives them |
+//! | [`interfaces`] | hosts with several interfaces |
 //! | `topology` | nodes, ports, shortest paths |
 //! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
 //! | `link_direction` | one direction of a link with the queue before it |
@@ -35,6 +36,7 @@ mod entry_rules;
 pub mod event_queue;
 mod explicit_rate;
 mod host_interface;
+pub mod interfaces;
 pub mod jitter;
 mod link_direction;
 pub mod loss;

@@ -22,6 +22,7 @@ mod queueing;
 use crate::event_queue::EventQueue;
 use crate::explicit_rate::Circuit;
 use crate::host_interface::Card;
+use crate::interfaces::InterfaceTable;
 use crate::link_direction::{LinkDirection, TrainSpan};
 use crate::packet::{NetworkPacket, NodeIndex, PacketPayload};
 use crate::shared_buffer::SharedBuffer;
@@ -64,6 +65,8 @@ pub struct RouteProperties {
     pub mtu: u64,
     /// Sum of the propagation delays.
     pub delay: Duration,
+    /// What routing counts: the propagation delays and the time that a packet of 1500 bytes takes on each link, in ns.
+    pub cost: u64,
 }
 
 /// A pending event and where it happens; packets are named by their slot.
@@ -177,11 +180,17 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             ports: Vec::new(),
             mtu: u64::MAX,
             delay: Duration::ZERO,
+            cost: 0,
         };
+        let goal = self.topology.interfaces().owner(to);
         let mut at = from;
-        while at != to {
+        while at != goal {
+            if at != from && self.topology.is_astray(at, to) {
+                return None;
+            }
             let port = self.topology.next(at, to, flow)?;
             let direction = self.directions.get(port.0 as usize)?;
+            path.cost = path.cost.saturating_add(self.topology.edge(port).cost);
             path.mtu = path.mtu.min(direction.mtu);
             path.delay += direction.least_delay();
             path.ports.push(port);
@@ -191,6 +200,12 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             }
         }
         Some(path)
+    }
+
+    /// The interfaces of its hosts.
+    #[must_use]
+    pub const fn interfaces(&self) -> &InterfaceTable {
+        self.topology.interfaces()
     }
 
     /// Changes the rate, the delay, the loss and the queue limits of a link from now on. `plan` is the network as
@@ -318,7 +333,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         if T::ON {
             self.tap.record(
                 due,
-                NetworkLocation::Host(packet.to),
+                NetworkLocation::Host(self.topology.interfaces().owner(packet.to)),
                 NetworkEvent::Deliver,
                 &packet,
             );

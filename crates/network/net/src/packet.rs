@@ -7,12 +7,39 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
 
-/// The IPv4 address of a host, in every world that models it: `10.71.(i / 250).(i % 250 + 1)` for host `i` from 0. There is
-/// room for 64,000 of them.
+/// The IPv4 address of a host, in every world that models it: that of its first interface.
 #[must_use]
 pub const fn host_address(host: NodeIndex) -> [u8; 4] {
+    interface_address(host, 0)
+}
+
+/// The IPv4 address of an interface, numbered from 0, of host `i` from 0: `10.(71 + interface).(i / 250).(i % 250 + 1)`.
+/// There is room for 64,000 hosts.
+#[must_use]
+pub const fn interface_address(host: NodeIndex, interface: u32) -> [u8; 4] {
+    let net = 71 + interface as u8;
     // Neither 0 nor 255 as last byte: a /24 uses these for itself and for broadcasts.
-    [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
+    [
+        10,
+        net,
+        (host.0 / 250 % 256) as u8,
+        (host.0 % 250 + 1) as u8,
+    ]
+}
+
+/// The IPv6 address of a host, in every world that models it: that of its first interface.
+#[must_use]
+pub const fn host_address_v6(host: NodeIndex) -> [u8; 16] {
+    interface_address_v6(host, 0)
+}
+
+/// The IPv6 address of an interface, numbered from 0: `fd71::N` for the first of host `N - 1`, `fd71:0:0:1::N` for its
+/// second, of a unique local prefix (RFC 4193).
+#[must_use]
+pub const fn interface_address_v6(host: NodeIndex, interface: u32) -> [u8; 16] {
+    let [a, b, c, d] = (host.0 + 1).to_be_bytes();
+    let interface = interface as u8;
+    [0xfd, 0x71, 0, 0, 0, 0, 0, interface, 0, 0, 0, 0, a, b, c, d]
 }
 
 /// Explicit congestion notification (RFC 3168).
@@ -185,6 +212,12 @@ mod tests {
         assert_eq!(host_address(NodeIndex(249)), [10, 71, 0, 250]);
         assert_eq!(host_address(NodeIndex(250)), [10, 71, 1, 1]);
         assert_eq!(host_address(NodeIndex(63_999)), [10, 71, 255, 250]);
+        let six = |host| core::net::Ipv6Addr::from(host_address_v6(NodeIndex(host)));
+        assert_eq!(six(0), "fd71::1".parse().unwrap());
+        assert_eq!(six(63_999), "fd71::fa00".parse().unwrap());
+        assert_eq!(interface_address(NodeIndex(1), 2), [10, 73, 0, 2]);
+        let second = core::net::Ipv6Addr::from(interface_address_v6(NodeIndex(1), 1));
+        assert_eq!(second, "fd71:0:0:1::2".parse().unwrap());
     }
 
     #[test]

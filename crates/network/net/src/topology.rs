@@ -5,6 +5,7 @@
 //! "leaf") needs no routes of its own: its packets go to that neighbour first. All other nodes are "core" nodes; routes
 //! to one of them are computed when the first packet is on its way there.
 
+use crate::interfaces::InterfaceTable;
 use crate::packet::NodeIndex;
 use crate::tap::PortIndex;
 use alloc::boxed::Box;
@@ -24,7 +25,7 @@ pub(crate) struct TopologyEdge {
     pub(crate) from: NodeIndex,
     pub(crate) to: NodeIndex,
     /// The cost of a packet of 1500 bytes on it, in ns, at least 1.
-    cost: u64,
+    pub(crate) cost: u64,
     /// Whether this direction can be used: a one-way link has no way back.
     there: bool,
 }
@@ -53,6 +54,8 @@ pub(crate) struct Topology {
     hops: Vec<PortIndex>,
     /// The number of hosts; nodes from this number on are switches.
     hosts: usize,
+    /// Interfaces of hosts with several: leaves that share the links of their host.
+    interfaces: InterfaceTable,
 }
 
 /// The routes from all core nodes to one core node.
@@ -84,7 +87,10 @@ impl Topology {
             out[edge.from.0 as usize].push(PortIndex(port));
             into[edge.to.0 as usize].push(PortIndex(port));
         }
-        let leaf_of = leaves(&edges, count);
+        let interfaces = InterfaceTable::new(plan);
+        let mut leaf_of = leaves(&edges, count);
+        leaf_of.extend(interfaces.own_nodes().iter().map(|own| own.neighbour));
+        let nodes = leaf_of.len();
         let mut cores: u32 = 0;
         let core = leaf_of.iter().map(|leaf| {
             cores += u32::from(leaf.is_none());
@@ -93,7 +99,7 @@ impl Topology {
         });
         let core = core.collect();
         let columns = RefCell::new(vec![None; cores as usize]);
-        let (leaving, entering) = (vec![(0, 0); count], vec![(0, 0); count]);
+        let (leaving, entering) = (vec![(0, 0); nodes], vec![(0, 0); nodes]);
         let mut topology = Self {
             edges,
             out,
@@ -105,6 +111,7 @@ impl Topology {
             columns,
             hops: Vec::new(),
             hosts: plan.hosts.len(),
+            interfaces,
         };
         topology.fill_leaves();
         topology
@@ -155,6 +162,28 @@ impl Topology {
             self.leaving[leaf] = cheapest(&self.edges, &self.out[leaf], &mut self.hops);
             self.entering[leaf] = cheapest(&self.edges, into, &mut self.hops);
         }
+        for own in self.interfaces.own_nodes() {
+            let (host, leaf) = (own.host.0 as usize, own.node.0 as usize);
+            let neighbour = own.neighbour;
+            let edges = &self.edges;
+            let there = |port: &PortIndex| Some(edges[port.0 as usize].to) == neighbour;
+            let back = |port: &PortIndex| Some(edges[port.0 as usize].from) == neighbour;
+            let leaving: Vec<PortIndex> = self.out[host].iter().copied().filter(there).collect();
+            let entering: Vec<PortIndex> = self.into[host].iter().copied().filter(back).collect();
+            self.leaving[leaf] = cheapest(edges, &leaving, &mut self.hops);
+            self.entering[leaf] = cheapest(edges, &entering, &mut self.hops);
+        }
+    }
+
+    /// The interfaces of hosts.
+    pub(crate) const fn interfaces(&self) -> &InterfaceTable {
+        &self.interfaces
+    }
+
+    /// Whether a packet on its way to `to` has come to a host that may not forward it.
+    #[inline]
+    pub(crate) fn is_astray(&self, at: NodeIndex, to: NodeIndex) -> bool {
+        self.interfaces.is_own_node(to) && (at.0 as usize) < self.hosts
     }
 
     pub(crate) fn edge(&self, port: PortIndex) -> &TopologyEdge {

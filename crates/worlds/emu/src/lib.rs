@@ -19,6 +19,7 @@ pub mod engine;
 pub mod enter;
 pub mod error;
 mod link_change_limits;
+mod mptcp_endpoints;
 mod namespace;
 mod namespace_links;
 mod netlink_requests;

@@ -11,6 +11,10 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 use std::fs::{self, File};
 use std::io;
+use std::path::Path;
+
+/// The settings of IPv6 that a new interface of the thread's network namespace has.
+const IPV6_DEFAULTS: &str = "/proc/sys/net/ipv6/conf/default";
 
 /// Moves this process, which must have one thread, to a new network namespace. Returns the user namespace if one was needed.
 pub(crate) fn unshare_network() -> Result<Option<File>> {
@@ -51,10 +55,32 @@ pub(crate) fn current() -> io::Result<File> {
 /// Disables IPv6 on later interfaces of the thread's network namespace, so that only programs send packets.
 pub(crate) fn disable_ipv6() -> io::Result<()> {
     // The setting does not apply to the loopback interface, which exists already and keeps ::1. Without IPv6 there is no such file.
-    match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+    if has_ipv6() {
+        fs::write(Path::new(IPV6_DEFAULTS).join("disable_ipv6"), "1")
+    } else {
+        Ok(())
     }
+}
+
+/// Whether this kernel has IPv6.
+pub(crate) fn has_ipv6() -> bool {
+    Path::new(IPV6_DEFAULTS).join("disable_ipv6").exists()
+}
+
+/// Sets IPv6 up for later interfaces of the thread's network namespace, so that an address can be used at once and no router is looked
+/// for. Only on a kernel with IPv6.
+pub(crate) fn prepare_ipv6() -> io::Result<()> {
+    const SETTINGS: [(&str, &str); 6] = [
+        ("disable_ipv6", "0"),
+        ("accept_ra", "0"),
+        ("autoconf", "0"),
+        ("router_solicitations", "0"),
+        ("accept_dad", "0"),
+        ("dad_transmits", "0"),
+    ];
+    SETTINGS
+        .into_iter()
+        .try_for_each(|(name, value)| fs::write(Path::new(IPV6_DEFAULTS).join(name), value))
 }
 
 /// Makes TCP in the thread's network namespace request ECN on the connections it opens; by default it only accepts ECN.
@@ -66,6 +92,13 @@ pub(crate) fn enable_ecn() -> io::Result<()> {
 /// A kernel without it has no such file.
 pub(crate) fn allow_fast_open() {
     let _ = fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3");
+}
+
+/// Lets packets arrive at another interface than that by which their sender is reached, as hosts with several interfaces need it.
+pub(crate) fn accept_by_any_interface() -> io::Result<()> {
+    ["all", "default"]
+        .into_iter()
+        .try_for_each(|which| fs::write(format!("/proc/sys/net/ipv4/conf/{which}/rp_filter"), "0"))
 }
 
 /// Permits unprivileged ping in the thread's network namespace to every group, or else to this process's group. If the kernel accepts

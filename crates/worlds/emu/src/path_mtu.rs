@@ -6,71 +6,92 @@
 
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
-use stackline_net::{NodeIndex, PacketNetwork, PacketPayload};
+use stackline_net::interfaces::InterfaceTable;
+use stackline_net::{PacketNetwork, PacketPayload};
 
 /// Largest packet of IPv4, in bytes.
 const MOST: u64 = 65535;
 
-/// The MTUs of one host, in bytes of the network layer.
+/// The MTUs and routes of an interface of a host, in bytes of the network layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathMtus {
     /// MTU of its interface: the largest packet from or to any host.
     pub(crate) interface: u32,
-    /// MTU of its route to hosts that are not in `larger`: the smallest of its paths' MTUs.
+    /// MTU of its default route: the smallest of its paths' MTUs.
     pub(crate) route: u32,
-    /// Hosts that larger packets may go to, by index in the network, with their MTU.
-    pub(crate) larger: Vec<(u32, u32)>,
+    /// Interfaces with routes of their own, by place in [`InterfaceTable::all`], with their MTU: those that larger packets may go to. Of a
+    /// host with several interfaces: those that this one has the shortest path to.
+    pub(crate) routes: Vec<(u32, u32)>,
 }
+
+impl PathMtus {
+    /// Whether the host's interface carries IPv6, whose packets may always have 1280 bytes (RFC 8200, section 5).
+    pub(crate) const fn carries_ipv6(&self) -> bool {
+        self.interface >= LEAST_IPV6_MTU
+    }
+}
+
+/// The least MTU of a link that carries IPv6, in bytes.
+pub(crate) const LEAST_IPV6_MTU: u32 = 1280;
 
 /// In a network with more hosts than this, the paths of all pairs would take too long: all hosts get the network's smallest MTU.
 const MOST_HOSTS_IN_PAIRS: usize = 1000;
 
-/// The MTUs of each host, in the order of the network.
-pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
-    let hosts = network.hosts.len() as u32;
-    let first = network
-        .links
-        .first()
-        .map_or(plan::DEFAULT_MTU, plan::NetworkLink::mtu);
-    if network.links.iter().all(|link| link.mtu() == first) {
-        let mtu = first.min(MOST) as u32;
-        return vec![
-            PathMtus {
-                interface: mtu,
-                route: mtu,
-                larger: Vec::new()
-            };
-            hosts as usize
-        ];
-    }
-    if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
-        let least = network
-            .links
-            .iter()
-            .map(plan::NetworkLink::mtu)
-            .min()
-            .unwrap_or(first)
-            .min(MOST) as u32;
-        return vec![
-            PathMtus {
-                interface: least,
-                route: least,
-                larger: Vec::new()
-            };
-            hosts as usize
-        ];
+/// The MTUs and routes of each interface, in the order of the table.
+pub(crate) fn path_mtus(network: &plan::Network, interfaces: &InterfaceTable) -> Vec<PathMtus> {
+    let all = interfaces.all();
+    let mtus = network.links.iter().map(plan::NetworkLink::mtu);
+    let least = mtus.clone().min().unwrap_or(plan::DEFAULT_MTU);
+    let is_uniform = mtus.clone().all(|mtu| mtu == least);
+    let mtu = least.min(MOST) as u32;
+    let same = PathMtus {
+        interface: mtu,
+        route: mtu,
+        routes: Vec::new(),
+    };
+    let has_several = all.len() > network.hosts.len();
+    if network.hosts.len() > MOST_HOSTS_IN_PAIRS || (is_uniform && !has_several) {
+        return vec![same; all.len()];
     }
     let machine = PacketNetwork::<EmptyProbePayload>::new(network, Seed::root(0), ());
-    let mtu = |from, to| {
-        machine
-            .path(NodeIndex(from), NodeIndex(to), 0)
-            .map(|path| path.mtu.min(MOST) as u32)
+    let path = |from: u32, to: u32| {
+        let [from, to] = [from, to].map(|place| all[place as usize]);
+        let path = machine.path(from.node, to.node, 0);
+        path.filter(|_| from.host != to.host)
     };
-    (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
+    let mut found: Vec<PathMtus> = if is_uniform {
+        vec![same; all.len()]
+    } else {
+        let mtu = |from, to| path(from, to).map(|path| path.mtu.min(MOST) as u32);
+        let places = all.len() as u32;
+        (0..places)
+            .map(|place| mtus_of(place, places, &mtu))
+            .collect()
+    };
+    for host in 0..network.hosts.len() as u32 {
+        let own: Vec<u32> = interfaces
+            .of_host(host)
+            .map(|(place, _)| place as u32)
+            .collect();
+        if own.len() > 1 {
+            own.iter()
+                .for_each(|place| found[*place as usize].routes.clear());
+            for to in 0..all.len() as u32 {
+                let paths = own
+                    .iter()
+                    .filter_map(|place| Some((*place, path(*place, to)?)));
+                if let Some((place, path)) = paths.min_by_key(|(_, path)| path.cost) {
+                    let mtu = path.mtu.min(MOST) as u32;
+                    found[place as usize].routes.push((to, mtu));
+                }
+            }
+        }
+    }
+    found
 }
 
-/// The MTUs of one host; `mtu` is the MTU of the path from one host to another, `None` without a path.
-fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
+/// The MTUs of one interface; `mtu` is the MTU of the path from one to another, `None` without a path.
+fn mtus_of(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
     let there: Vec<(u32, u32)> = others()
         .filter_map(|other| Some((other, mtu(host, other)?)))
@@ -87,11 +108,11 @@ fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMt
         .chain(back)
         .max()
         .unwrap_or(route);
-    let larger = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
+    let routes = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
     PathMtus {
         interface,
         route,
-        larger,
+        routes,
     }
 }
 
@@ -142,16 +163,41 @@ mod tests {
         }
     }
 
+    fn of_network(network: &plan::Network) -> Vec<PathMtus> {
+        path_mtus(network, &InterfaceTable::new(network))
+    }
+
+    #[test]
+    fn a_host_between_two_reaches_each_by_its_own_interface() {
+        let mut network = network(&[1500, 1500, 1500]);
+        network.switches.push(plan::NetworkSwitch {
+            name: "t".into(),
+            ..plan::NetworkSwitch::default()
+        });
+        network.links[2].ends = ("h2".into(), "t".into());
+        for other in ["h0", "s"] {
+            network.links.push(NetworkLink {
+                ends: (other.into(), "t".into()),
+                ..network.links[0].clone()
+            });
+        }
+        let all = of_network(&network);
+        assert_eq!(all.len(), 4);
+        assert_eq!(all[0].routes, [(1, 1500)], "h1 by s");
+        assert_eq!(all[3].routes, [(2, 1500)], "h2 by t");
+        assert!(all[1].routes.is_empty());
+    }
+
     #[test]
     fn one_mtu_needs_no_routes() {
-        let all = path_mtus(&network(&[9000, 9000, 9000]));
+        let all = of_network(&network(&[9000, 9000, 9000]));
         assert_eq!(
             all,
             vec![
                 PathMtus {
                     interface: 9000,
                     route: 9000,
-                    larger: Vec::new()
+                    routes: Vec::new()
                 };
                 3
             ]
@@ -162,14 +208,14 @@ mod tests {
     fn very_many_hosts_share_the_smallest() {
         let mut mtus = vec![9000; MOST_HOSTS_IN_PAIRS + 1];
         mtus[7] = 1400;
-        let all = path_mtus(&network(&mtus));
+        let all = of_network(&network(&mtus));
         assert_eq!(
             all,
             vec![
                 PathMtus {
                     interface: 1400,
                     route: 1400,
-                    larger: Vec::new()
+                    routes: Vec::new()
                 };
                 mtus.len()
             ]
@@ -180,19 +226,19 @@ mod tests {
     fn each_pair_has_its_own_mtu() {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
         assert_eq!(
-            mtus(0, 3, &mtu),
+            mtus_of(0, 3, &mtu),
             PathMtus {
                 interface: 9000,
                 route: 1500,
-                larger: vec![(1, 9000)]
+                routes: vec![(1, 9000)]
             }
         );
         assert_eq!(
-            mtus(2, 3, &mtu),
+            mtus_of(2, 3, &mtu),
             PathMtus {
                 interface: 1500,
                 route: 1500,
-                larger: Vec::new()
+                routes: Vec::new()
             }
         );
     }

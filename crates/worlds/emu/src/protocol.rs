@@ -7,7 +7,7 @@ use stackline_core::network::{Network, NetworkLink};
 use stackline_core::plan::ProcessorShare;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// A host that can be entered for as long as the emulator lives.
@@ -17,6 +17,12 @@ pub struct HostHandle {
     pub name: String,
     /// Its address.
     pub address: Ipv4Addr,
+    /// Its IPv6 address, if it has one.
+    #[serde(default)]
+    pub address_v6: Option<Ipv6Addr>,
+    /// The addresses of its interfaces behind the first.
+    #[serde(default)]
+    pub further: Vec<IpAddr>,
     /// The user namespace to enter first, if the hosts have one.
     pub user: Option<PathBuf>,
     /// Its network namespace.

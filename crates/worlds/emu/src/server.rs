@@ -136,6 +136,8 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
     let host_handle = |host: &testbed::TestbedHost| HostHandle {
         name: host.name.clone(),
         address: host.address,
+        address_v6: host.address_v6,
+        further: host.further.clone(),
         user: user.clone(),
         net: path(&host.net),
         share: host

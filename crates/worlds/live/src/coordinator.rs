@@ -73,6 +73,7 @@ impl<'p> Coordinator<'p> {
             mailbox,
             interrupted,
             say: launcher.say,
+            addresses_v6: launcher.addresses_v6.clone(),
             answers_due: None,
             next_job: 0,
             flows: Vec::new(),

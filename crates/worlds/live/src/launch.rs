@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use stackline_core::plan::{HostPlan, Via};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
+use std::net::Ipv6Addr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -33,6 +34,8 @@ pub struct Launcher {
     pub remote: String,
     /// The namespaces that local agents enter first, by host: the user namespace, if there is one, and the network namespace.
     pub within: BTreeMap<String, (Option<PathBuf>, PathBuf)>,
+    /// Addresses of IPv6 that hosts have beside those of the plan, by host.
+    pub addresses_v6: BTreeMap<String, Ipv6Addr>,
     /// Shows the user a line of text about a wait.
     pub say: fn(&str),
 }
@@ -53,6 +56,7 @@ impl Launcher {
             ssh,
             remote,
             within: BTreeMap::new(),
+            addresses_v6: BTreeMap::new(),
             say: |_| {},
         }
     }

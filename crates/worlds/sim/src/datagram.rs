@@ -5,11 +5,12 @@
 //! Checksums are computed only when a capture takes the bytes. Only encrypted packets use the heap.
 
 use bytes::BytesMut;
-use stackline_net::{PacketPayload, packet::NodeIndex};
+use stackline_net::PacketPayload;
+use stackline_net::packet::{NodeIndex, host_address, host_address_v6};
 use stackline_proto::papers::imp::ImpDeliveryFailure;
 use stackline_proto::papers::imp::packet::FULL_BITS;
 use stackline_proto::papers::ncp;
-use stackline_proto::tcp::segment::LARGEST_HEADERS;
+use stackline_proto::tcp::segment::{LARGEST_HEADERS, SegmentAddresses};
 use stackline_proto::tcp::{Codepoint, TcpSegment};
 
 /// The most bytes of headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective
@@ -64,9 +65,10 @@ enum SimDatagramContent {
         length: u8,
         body: SimDatagramBody,
     },
-    /// A TCP segment by its fields, with the hosts it goes from and to.
+    /// A TCP segment by its fields, with the hosts it goes from and to, and the version of IP.
     Segment {
         nodes: [NodeIndex; 2],
+        is_v6: bool,
         segment: TcpSegment,
     },
 }
@@ -147,8 +149,20 @@ impl SimDatagram {
             place: NOWHERE,
             bytes: 0,
             dscp: 0,
-            what: SimDatagramContent::Segment { nodes, segment },
+            what: SimDatagramContent::Segment {
+                nodes,
+                is_v6: false,
+                segment,
+            },
         }
+    }
+
+    /// The same packet over that version of IP, if it is a segment in fields.
+    pub(crate) const fn over(mut self, over_ipv6: bool) -> Self {
+        if let SimDatagramContent::Segment { is_v6, .. } = &mut self.what {
+            *is_v6 = over_ipv6;
+        }
+        self
     }
 
     /// Adds the position of the data: `bytes` bytes from that stream offset on, or of the data unit with that id.
@@ -269,6 +283,11 @@ impl SimDatagram {
             | SimDatagramBody::Fragment { bytes, .. } => *bytes as usize,
             SimDatagramBody::Bytes(bytes) => bytes.len(),
             SimDatagramBody::Control(_) => 25,
+            SimDatagramBody::Refused
+                if self.header().first().is_some_and(|first| first >> 4 == 6) =>
+            {
+                48
+            }
             SimDatagramBody::Refused => 28,
             SimDatagramBody::Message(message) => (message.bits() / 8) as usize,
             SimDatagramBody::Answer(..) => 0,
@@ -289,12 +308,21 @@ impl SimDatagram {
     /// The bytes of the whole packet as on a wire, from its IPv4 header on, with checksums: for captures.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        if let SimDatagramContent::Segment { nodes, segment } = &self.what {
-            let [from, to] = nodes.map(stackline_net::packet::host_address);
+        if let SimDatagramContent::Segment {
+            nodes,
+            is_v6,
+            segment,
+        } = &self.what
+        {
+            let addresses = if *is_v6 {
+                SegmentAddresses::V6(nodes.map(host_address_v6))
+            } else {
+                SegmentAddresses::V4(nodes.map(host_address))
+            };
             let mut headers = [0; LARGEST_HEADERS];
-            let length = segment.write_headers(from, to, &mut headers);
+            let length = segment.write_headers(addresses, &mut headers);
             let mut bytes = headers[..length].to_vec();
-            bytes.resize(segment.bytes() as usize, 0);
+            bytes.resize(length + segment.length as usize, 0);
             self.fill_service(&mut bytes);
             return bytes;
         }
@@ -320,16 +348,25 @@ impl SimDatagram {
         bytes
     }
 
-    /// Writes the code point of differentiated services and the header's checksum.
+    /// Writes the code point of differentiated services and the checksum of an IPv4 header.
     fn fill_service(&self, bytes: &mut [u8]) {
+        if bytes[0] >> 4 == 6 {
+            // The traffic class lies across two bytes.
+            bytes[0] |= self.dscp >> 2;
+            bytes[1] |= self.dscp << 6;
+            return;
+        }
         bytes[1] |= self.dscp << 2;
         bytes[10..12].fill(0);
         let checksum = finish(sum(0, &bytes[..20]));
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Writes the checksum of a TCP header.
+    /// Writes the checksum of a transport header.
     fn fill_checksums(&self, bytes: &mut [u8]) {
+        if bytes[0] >> 4 == 6 {
+            return self.fill_checksum_v6(bytes);
+        }
         if !matches!(self.body(), SimDatagramBody::Fragment { .. }) && bytes[9] == TCP {
             let (ip, segment) = bytes.split_at_mut(20);
             let length = segment.len() as u32;
@@ -338,6 +375,50 @@ impl SimDatagram {
             segment[16..18].copy_from_slice(&checksum.to_be_bytes());
         }
     }
+}
+
+impl SimDatagram {
+    /// The checksum of UDP or ICMP over IPv6, which neither may leave out (RFC 8200, section 8.1).
+    fn fill_checksum_v6(&self, bytes: &mut [u8]) {
+        let (ip, message) = bytes.split_at_mut(IPV6_HEADER);
+        let at = match ip[6] {
+            UDP => 6,
+            ICMPV6 => 2,
+            // A fragment's checksum is that of the whole datagram, which is not here.
+            _ => return,
+        };
+        let pseudo = sum(u32::from(ip[6]) + message.len() as u32, &ip[8..IPV6_HEADER]);
+        let checksum = match finish(sum(pseudo, message)) {
+            0 => 0xffff,
+            checksum => checksum,
+        };
+        message[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// Bytes of an IPv6 header without extension headers.
+pub(crate) const IPV6_HEADER: usize = 40;
+/// Bytes of the extension header of a fragment (RFC 8200, section 4.5).
+pub(crate) const FRAGMENT_HEADER: usize = 8;
+/// Number of that extension header.
+pub(crate) const FRAGMENT: u8 = 44;
+/// Protocol number of ICMP for IPv6.
+pub(crate) const ICMPV6: u8 = 58;
+
+/// An IPv6 header (RFC 8200, section 3) before `length` bytes of that protocol.
+pub(crate) fn ipv6_header(
+    from: NodeIndex,
+    to: NodeIndex,
+    protocol: u8,
+    length: usize,
+) -> [u8; IPV6_HEADER] {
+    let mut header = [0; IPV6_HEADER];
+    header[0] = 0x60;
+    header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+    (header[6], header[7]) = (protocol, 64);
+    header[8..24].copy_from_slice(&host_address_v6(from));
+    header[24..40].copy_from_slice(&host_address_v6(to));
+    header
 }
 
 fn put_number(body: &mut [u8], number: u64) {
@@ -377,8 +458,8 @@ pub(crate) fn ipv4_header(
     header[6..8].copy_from_slice(&fragment.to_be_bytes());
     header[8] = 64;
     header[9] = protocol;
-    header[12..16].copy_from_slice(&stackline_net::packet::host_address(from));
-    header[16..20].copy_from_slice(&stackline_net::packet::host_address(to));
+    header[12..16].copy_from_slice(&host_address(from));
+    header[16..20].copy_from_slice(&host_address(to));
     header
 }
 
@@ -391,6 +472,9 @@ impl PacketPayload for SimDatagram {
     fn mark(&mut self) {
         // Both bits of the ECN field (RFC 3168): congestion experienced.
         match &mut self.what {
+            SimDatagramContent::Headed { header, .. } if header[0] >> 4 == 6 => {
+                header[1] |= 0b11 << 4
+            }
             SimDatagramContent::Headed { header, .. } => header[1] |= 0b11,
             SimDatagramContent::Segment { segment, .. } => segment.codepoint = Codepoint::Marked,
         }

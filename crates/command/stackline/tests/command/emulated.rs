@@ -233,6 +233,82 @@ fn everybody_may_ping() {
 }
 
 #[test]
+fn both_versions_of_ip_are_carried() {
+    if !has_program("python3", "python3") {
+        return;
+    }
+    let Some(net) = Net::pair("six") else { return };
+    let serve = "import socket\ns = socket.create_server(('::', 7000), family=socket.AF_INET6)\nprint('ready', flush=True)\n\
+                 c, peer = s.accept()\nn = 0\nwhile True:\n  b = c.recv(65536)\n  if not b: break\n  n += len(b)\nprint(peer[0], n)";
+    let server = net.start("udjat", &["python3", "-c", serve]);
+    let send = "import socket\nfound = [f[4][0] for f in socket.getaddrinfo('udjat', 7000, type=socket.SOCK_STREAM)]\n\
+                s = socket.create_connection((found[1], 7000), timeout=20)\ns.sendall(b'x' * 300000)\nprint(*found)";
+    let client = net.run("khons", &["python3", "-c", send]);
+    assert_eq!(printed(&client), "10.71.0.2 fd71::2", "{}", said(&client));
+    assert!(
+        !said(&client).contains("addressed to no"),
+        "neighbour discovery is the kernels': {}",
+        said(&client)
+    );
+    let (code, out, err) = server.finish();
+    assert_eq!((code, out.trim()), (Some(0), "fd71::1 300000"), "{err}");
+    net.place.empties();
+}
+
+#[test]
+fn a_narrow_link_carries_no_ipv6() {
+    let inside = "host khons, udjat; link khons - udjat 100 Mbit/s 5 ms mtu 600;";
+    let Some(net) = Net::with("narrow", inside) else {
+        return;
+    };
+    let names = printed(&net.run("khons", &["cat", "/etc/hosts"]));
+    assert!(
+        names.contains("10.71.0.2 udjat") && !names.contains("fd71"),
+        "{names}"
+    );
+    net.place.empties();
+}
+
+/// A host with two ways to another one.
+const TWO_WAYS: &str = "host khons, udjat; switch wan, lte, edge;
+    link khons - wan 10 Mbit/s 5 ms; link wan - edge 1 Gbit/s 0 ms;
+    link khons - lte 10 Mbit/s 20 ms; link lte - edge 1 Gbit/s 0 ms; link edge - udjat 1 Gbit/s 0 ms;";
+
+#[test]
+fn a_host_has_an_interface_for_each_neighbour() {
+    if !has_program("python3", "python3") {
+        return;
+    }
+    let Some(net) = Net::with("ways", TWO_WAYS) else {
+        return;
+    };
+    let names = printed(&net.run("khons", &["cat", "/etc/hosts"]));
+    for name in [
+        "10.71.0.1 khons",
+        "10.72.0.1 khons",
+        "fd71:0:0:1::1 khons",
+        "fd71::2 udjat",
+    ] {
+        assert!(names.contains(name), "{names}");
+    }
+    let serve = "import socket\ns = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)\nprint('ready', flush=True)\n\
+                 for i in range(4):\n  c, peer = s.accept()\n  print(peer[0].replace('::ffff:', ''))\n  c.close()";
+    let server = net.start("udjat", &["python3", "-c", serve]);
+    let dial = "import socket, time\nfor to, own in (('10.71.0.2', ''), ('10.71.0.2', '10.72.0.1'), ('fd71::2', ''), ('fd71::2', 'fd71:0:0:1::1')):\n\
+                \tbegun = time.monotonic()\n\tsocket.create_connection((to, 7000), timeout=20, source_address=own and (own, 0) or None)\n\
+                \tprint(time.monotonic() - begun)";
+    let dialled = printed(&net.run("khons", &["python3", "-c", dial]));
+    let times: Vec<f64> = dialled.lines().map(|time| time.parse().unwrap()).collect();
+    for (time, least) in times.iter().zip([0.010, 0.040, 0.010, 0.040]) {
+        assert!(*time >= least, "{dialled}");
+    }
+    let (code, out, err) = server.finish();
+    let peers = "10.71.0.1\n10.72.0.1\nfd71::1\nfd71:0:0:1::1";
+    assert_eq!((code, out.trim()), (Some(0), peers), "{err}");
+    net.place.empties();
+}
+
+#[test]
 fn packets_for_no_host_are_counted() {
     if !has_program("python3", "python3") {
         return;

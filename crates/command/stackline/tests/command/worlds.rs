@@ -199,6 +199,67 @@ fn nothing_is_faster_than_its_path() {
 }
 
 #[test]
+fn ipv6_costs_its_header_in_both() {
+    let place = Place::new();
+    let text = format!(
+        "{} 2 from a to b rr 100*10 over udp(family = ipv6), tcp(family = ipv6) across n;",
+        pair("")
+    );
+    for world in if forbidden() {
+        &["simulated"][..]
+    } else {
+        &["simulated", "emulated"]
+    } {
+        let json = place
+            .stackline(&["run", "--json", "-e", &text, "--in", world])
+            .json();
+        for (index, headers) in [(0, 48.0), (1, 72.0)] {
+            let response = number(&json, &format!("/measurements/{index}/response_s/min"));
+            let least = 4.0 * (100.0 + headers) * 8.0 / 10e6 + 0.02;
+            assert!(response >= least - 1e-9, "{response} is below {least}");
+            assert!(
+                *world == "emulated" || response < least + 1e-6,
+                "{response} is not {least}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_narrow_path_is_refused_for_ipv6() {
+    let text = format!(
+        "{} 1 from a to b rr 100*10 over tcp(family = ipv6) across n in simulated;",
+        pair("mtu 1200")
+    );
+    let refused = Place::new().stackline(&["run", "-e", &text]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.err);
+    let error = "IPv6 needs an MTU of 1280 bytes, but the path from a to b has 1200";
+    assert!(refused.err.contains(error), "{}", refused.err);
+}
+
+#[test]
+fn multipath_tcp_uses_both_ways() {
+    if forbidden() {
+        return;
+    }
+    if !std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|on| on.trim() == "1") {
+        return skip("this kernel has no Multipath TCP");
+    }
+    let place = Place::new();
+    let network = "network n { host a, b; switch r, s, t; link a - r 10 Mbit/s 5 ms; link r - t 1 Gbit/s 0 ms;
+        link a - s 10 Mbit/s 5 ms; link s - t 1 Gbit/s 0 ms; link t - b 1 Gbit/s 0 ms; }";
+    let bit_s = |stack: &str| {
+        let text =
+            format!("{network} 1 timelimit 2 from a to b bulk_put 64 KiB over {stack} across n;");
+        let json = measured(&place, &text, "emulated", &[]);
+        number(&json, "/throughput_bit_s/mean")
+    };
+    let (one, both) = (bit_s("tcp"), bit_s("mptcp"));
+    assert!(one < 9.7e6, "{one} over one way of 10 Mbit/s");
+    assert!(both > 1.5 * one, "{both} over both, {one} over one");
+}
+
+#[test]
 fn both_keep_what_happens_in_the_network() {
     if forbidden() {
         return;

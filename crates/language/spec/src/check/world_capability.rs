@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use stackline_core::catalogue::{Capabilities, StackTable};
+use stackline_core::catalogue::{Capabilities, LEAST_IPV6_MTU, StackTable, is_over_ipv6};
 use stackline_core::network::{DEFAULT_MTU, MOST_HOPS, MOST_IMP_HOPS, Network, NetworkLink};
 use stackline_core::plan::{
     Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Via, describe_swept_values,
@@ -327,6 +327,12 @@ impl WorldCase<'_> {
         let needed = (table.least_mtu)(stack);
         if needed <= mtu {
             return None;
+        }
+        if is_over_ipv6(stack) && needed == LEAST_IPV6_MTU {
+            let message = format!(
+                "IPv6 needs an MTU of {needed} bytes, but the path from {from} to {to} has {mtu}"
+            );
+            return Some(error(message).hint("give the links a larger `mtu`, or omit `family`"));
         }
         let message = format!(
             "`{}` sends packets of {needed} bytes, too large for the path from {from} to {to} (MTU {mtu})",

@@ -14,8 +14,13 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     #[inline]
     pub(super) fn at(&mut self, now: Instant, node: NodeIndex, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
-        if flight.packet.to != node {
-            self.forward(now, node, slot);
+        let to = flight.packet.to;
+        if self.topology.interfaces().owner(to) != node {
+            if self.topology.is_astray(node, to) {
+                self.no_path(now, node, slot);
+            } else {
+                self.forward(now, node, slot);
+            }
             return None;
         }
         self.host_receives(now, slot)
@@ -274,7 +279,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
         // A host needs the whole packet; a switch begins to forward with the first segment.
-        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if flight.packet.to == node {
+        let host = self.topology.interfaces().owner(flight.packet.to);
+        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if host == node {
             (arrival.last, |_, slot| ForwardingEvent::Complete { slot })
         } else {
             (arrival.first, |node, slot| ForwardingEvent::At {

@@ -10,9 +10,11 @@ pub const IPV4_HEADER: u32 = 20;
 pub const TCP_HEADER: u32 = 20;
 /// Bytes of the timestamps option with its padding.
 pub const TIMESTAMPS: u32 = 12;
-/// The most bytes of IPv4 and TCP headers of one segment.
-// 20 of IPv4 and the 60 that TCP's data offset (4 bits, words of 4 bytes) can describe.
-pub const LARGEST_HEADERS: usize = 80;
+/// The most bytes of IP and TCP headers of one segment.
+// 40 of IPv6 and the 60 that TCP's data offset (4 bits, words of 4 bytes) can describe.
+pub const LARGEST_HEADERS: usize = 100;
+/// Bytes by which an IPv6 header is longer than one of IPv4 without options.
+pub const IPV6_MORE: u32 = 20;
 /// The most ranges of a SACK option that fit beside the timestamps option.
 // 40 bytes of options less 12 of timestamps hold 4 + 3 x 8.
 pub const MOST_BLOCKS: usize = 3;
@@ -70,6 +72,15 @@ pub struct Syn {
     pub window_scale: Option<u8>,
     /// Whether the sender supports selective acknowledgements.
     pub sack_permitted: bool,
+}
+
+/// The addresses of a segment's packet: the sender's, the receiver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentAddresses {
+    /// Over IPv4.
+    V4([[u8; 4]; 2]),
+    /// Over IPv6.
+    V6([[u8; 16]; 2]),
 }
 
 /// A TCP segment whose data is only a number of bytes.
@@ -187,13 +198,34 @@ impl TcpSegment {
     /// bytes.
     pub fn write_headers(
         &self,
-        from: [u8; 4],
-        to: [u8; 4],
+        addresses: SegmentAddresses,
         into: &mut [u8; LARGEST_HEADERS],
     ) -> usize {
         *into = [0; LARGEST_HEADERS];
-        let headers = self.headers() as usize;
-        let (ip, tcp) = into.split_at_mut(IPV4_HEADER as usize);
+        let length = match addresses {
+            SegmentAddresses::V4(addresses) => self.write_v4(addresses, into),
+            SegmentAddresses::V6(addresses) => self.write_v6(addresses, into),
+        };
+        let (ip, tcp) = into.split_at_mut(length);
+        self.write_tcp(tcp);
+        let addresses = if length == IPV4_HEADER as usize {
+            &ip[12..]
+        } else {
+            &ip[8..]
+        };
+        // The pseudo header: addresses, protocol, length. Data of zeros adds nothing to the sum.
+        let pseudo = sum(
+            u32::from(PROTOCOL) + self.tcp_header() + self.length,
+            addresses,
+        );
+        let checksum = finish(sum(pseudo, tcp));
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+        length + self.tcp_header() as usize
+    }
+
+    /// Writes the IPv4 header; returns its length.
+    fn write_v4(&self, [from, to]: [[u8; 4]; 2], into: &mut [u8]) -> usize {
+        let ip = &mut into[..IPV4_HEADER as usize];
         // Version 4, a header of 5 words.
         ip[0] = 0x45;
         ip[1] = self.codepoint.bits();
@@ -206,15 +238,20 @@ impl TcpSegment {
         ip[16..20].copy_from_slice(&to);
         let checksum = finish(sum(0, ip));
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-        self.write_tcp(tcp);
-        // The pseudo header: addresses, protocol, length. Data of zeros adds nothing to the sum.
-        let pseudo = sum(
-            u32::from(PROTOCOL) + self.tcp_header() + self.length,
-            &ip[12..20],
-        );
-        let checksum = finish(sum(pseudo, tcp));
-        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
-        headers
+        ip.len()
+    }
+
+    /// Writes the IPv6 header (RFC 8200, section 3); returns its length.
+    fn write_v6(&self, [from, to]: [[u8; 16]; 2], into: &mut [u8]) -> usize {
+        let ip = &mut into[..(IPV4_HEADER + IPV6_MORE) as usize];
+        ip[0] = 0x60;
+        ip[1] = self.codepoint.bits() << 4;
+        let behind = (self.tcp_header() + self.length) as u16;
+        ip[4..6].copy_from_slice(&behind.to_be_bytes());
+        (ip[6], ip[7]) = (PROTOCOL, 64);
+        ip[8..24].copy_from_slice(&from);
+        ip[24..40].copy_from_slice(&to);
+        ip.len()
     }
 
     fn write_tcp(&self, tcp: &mut [u8]) {
@@ -311,7 +348,8 @@ mod tests {
 
     fn written(segment: &TcpSegment) -> alloc::vec::Vec<u8> {
         let mut bytes = [0; LARGEST_HEADERS];
-        let n = segment.write_headers([10, 0, 0, 1], [10, 0, 0, 2], &mut bytes);
+        let addresses = SegmentAddresses::V4([[10, 0, 0, 1], [10, 0, 0, 2]]);
+        let n = segment.write_headers(addresses, &mut bytes);
         bytes[..n].to_vec()
     }
 
@@ -359,6 +397,23 @@ mod tests {
         assert_eq!(finish(sum(0, &bytes[..20])), 0);
         let pseudo = sum(6 + 60, &bytes[12..20]);
         assert_eq!(finish(sum(pseudo, &bytes[20..])), 0);
+    }
+
+    #[test]
+    fn over_ipv6_the_headers_have_twenty_bytes_more() {
+        let segment = TcpSegment {
+            source: 1,
+            destination: 2,
+            length: 100,
+            codepoint: Codepoint::Marked,
+            ..TcpSegment::default()
+        };
+        let mut bytes = [0; LARGEST_HEADERS];
+        let addresses = SegmentAddresses::V6([[0xfd; 16], [0x71; 16]]);
+        assert_eq!(segment.write_headers(addresses, &mut bytes), 60);
+        assert_eq!(bytes[..8], [0x60, 0x30, 0, 0, 0, 120, 6, 64]);
+        let pseudo = sum(6 + 120, &bytes[8..40]);
+        assert_eq!(finish(sum(pseudo, &bytes[40..60])), 0);
     }
 
     #[test]

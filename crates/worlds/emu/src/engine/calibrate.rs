@@ -48,7 +48,11 @@ impl EmulatorEngine {
 
     /// Sends one echo request to the first host, as if from the second. Returns the round-trip time in ns, `None` without an answer.
     fn echo(&mut self, number: u16, batch: &mut ReceiveBatch) -> io::Result<Option<u64>> {
-        let [host, other, ..] = self.queues.as_slice() else {
+        let mut queues = self.queues.iter();
+        let Some(host) = queues.next() else {
+            return Ok(None);
+        };
+        let Some(other) = queues.find(|other| other.port.host != host.port.host) else {
             return Ok(None);
         };
         let mut frame = request(host.port.address, other.port.address, number);

@@ -2,6 +2,7 @@
 //! unchanged.
 
 use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, read_u16};
+use super::ip_header::IPV6_HEADER;
 
 /// Copies the packet of a frame to `copy`, from the network layer on, with its checksum computed. Returns false without copying when
 /// there is no checksum to compute or the virtio-net header points outside the packet. A train of segments gets the checksum of the
@@ -11,8 +12,12 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
         return false;
     };
     let packet = &frame[NETWORK..];
-    // Padding behind the packet (bytes 2 and 3 are its total length) is not summed.
-    let end = usize::from(read_u16(packet, 2)).min(packet.len());
+    // Padding behind the packet is not summed.
+    let end = match packet[0] >> 4 {
+        6 => IPV6_HEADER + usize::from(read_u16(packet, 4)),
+        _ => usize::from(read_u16(packet, 2)),
+    };
+    let end = end.min(packet.len());
     if start < 20 || field + 2 > end {
         return false;
     }
@@ -64,6 +69,8 @@ mod tests {
             sample_frames::tcp_train(1448, 1000),
             sample_frames::udp_train(1200, 77),
             sample_frames::tcp_train(1448, 20_001),
+            sample_frames::over_ipv6(&sample_frames::tcp_train(1428, 20_001)),
+            sample_frames::over_ipv6(&sample_frames::udp_train(1200, 77)),
         ];
         for frame in frames {
             let mut copy = vec![1, 2, 3];

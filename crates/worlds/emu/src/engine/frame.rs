@@ -6,13 +6,11 @@
 
 use super::buffer::{LARGE, PooledBuffer, SMALL};
 use super::header::{
-    self, EmulatedFrameHeader, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, NEEDS_CHECKSUM, NETWORK,
-    TransportHeaderKind, VIRTIO, read_u16,
+    self, EmulatedFrameHeader, GSO_ECN, GSO_NONE, GSO_UDP, LONGEST_HEADERS, NEEDS_CHECKSUM,
+    NETWORK, TransportHeaderKind, VIRTIO, read_u16, tcp_segmentation,
 };
+use super::ip_header::{IPV6_HEADER, TCP, UDP};
 use stackline_net::PacketPayload;
-
-/// Greatest length of all headers together: IPv4 and TCP headers have at most 60 bytes each.
-const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
 
 // Bits of the TCP header's flags.
 const FIN: u8 = 0x01;
@@ -28,8 +26,10 @@ pub(crate) struct VnetFrame {
     length: u32,
     /// Length of all headers, with the virtio-net header, bytes.
     data: u16,
-    /// Length of the IPv4 header, bytes.
-    ip: u8,
+    /// Length of the IP header with its options or extension headers, bytes.
+    ip: u16,
+    /// Whether it is a packet of IPv6.
+    is_v6: bool,
     transport: TransportHeaderKind,
 }
 
@@ -47,7 +47,8 @@ impl VnetFrame {
             start: 0,
             length: length as u32,
             data: header.data as u16,
-            ip: header.ip as u8,
+            ip: header.ip as u16,
+            is_v6: header.is_v6,
             transport: header.transport,
         }
     }
@@ -105,13 +106,18 @@ impl VnetFrame {
     /// Turns the headers of a train into those of one of its parts, which `before` segments of `full` bytes precede.
     fn become_part(&mut self, before: usize, full: usize, first: bool, last: bool) {
         let (ip, data, transport) = (usize::from(self.ip), usize::from(self.data), self.transport);
+        let is_v6 = self.is_v6;
         let frame = self.bytes_mut();
         let total = (frame.len() - NETWORK) as u16;
-        put(frame, NETWORK + 2, total);
-        // As segmentation in the kernel counts it.
-        let identification = read_u16(frame, NETWORK + 4).wrapping_add(before as u16);
-        put(frame, NETWORK + 4, identification);
-        sum_ip(frame, ip);
+        if is_v6 {
+            put(frame, NETWORK + 4, total - IPV6_HEADER as u16);
+        } else {
+            put(frame, NETWORK + 2, total);
+            // As segmentation in the kernel counts it.
+            let identification = read_u16(frame, NETWORK + 4).wrapping_add(before as u16);
+            put(frame, NETWORK + 4, identification);
+            sum_ip(frame, ip);
+        }
         let segment = NETWORK + ip;
         let checksum = match transport {
             TransportHeaderKind::Tcp => {
@@ -126,7 +132,9 @@ impl VnetFrame {
                 6
             }
         };
-        let partial = pseudo_sum(frame, total - ip as u16);
+        let addresses = if is_v6 { 8..IPV6_HEADER } else { 12..20 };
+        let addresses = &frame[NETWORK + addresses.start..NETWORK + addresses.end];
+        let partial = pseudo_sum(addresses, transport, total - ip as u16);
         put(frame, segment + checksum, partial);
         describe(
             frame,
@@ -135,6 +143,7 @@ impl VnetFrame {
                 segment,
                 checksum,
                 full,
+                is_v6,
                 transport,
             },
         );
@@ -151,6 +160,7 @@ struct Offload {
     checksum: usize,
     /// Bytes of data in each segment.
     full: usize,
+    is_v6: bool,
     transport: TransportHeaderKind,
 }
 
@@ -160,7 +170,7 @@ fn describe(frame: &mut [u8], offload: Offload) {
     let reduced =
         offload.transport == TransportHeaderKind::Tcp && frame[offload.segment + 13] & CWR != 0;
     let kind = if offload.transport == TransportHeaderKind::Tcp {
-        GSO_TCP
+        tcp_segmentation(offload.is_v6)
     } else {
         GSO_UDP
     };
@@ -211,9 +221,14 @@ fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, sum);
 }
 
-/// Changes the byte of the IPv4 header that has the code point of differentiated services and the ECN bits.
-fn change_service(frame: &mut [u8], change: impl Fn(u8) -> u8) {
+/// Changes the byte with the code point of differentiated services and the ECN bits: IPv6's traffic class, which no checksum covers
+/// (RFC 8200, section 3), or IPv4's.
+fn change_service(frame: &mut [u8], is_v6: bool, change: impl Fn(u8) -> u8) {
     let before = read_u16(frame, NETWORK);
+    if is_v6 {
+        let class = change((before >> 4) as u8);
+        return put(frame, NETWORK, before & 0xf00f | u16::from(class) << 4);
+    }
     frame[NETWORK + 1] = change(frame[NETWORK + 1]);
     // RFC 1624: the sum changes by the difference.
     let sum = u32::from(!read_u16(frame, NETWORK + 10))
@@ -222,13 +237,14 @@ fn change_service(frame: &mut [u8], change: impl Fn(u8) -> u8) {
     put(frame, NETWORK + 10, !fold(sum));
 }
 
-/// The sum of the pseudo-header, which stands in the checksum field while the rest of the checksum is left to offload.
-fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
-    fold(
-        sum_words(&frame[NETWORK + 12..NETWORK + 20])
-            + u32::from(frame[NETWORK + 9])
-            + u32::from(length),
-    )
+/// The sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1), which stands in the checksum field while the rest of the
+/// checksum is left to offload. `addresses` are both addresses of the IP header.
+fn pseudo_sum(addresses: &[u8], transport: TransportHeaderKind, length: u16) -> u16 {
+    let protocol = match transport {
+        TransportHeaderKind::Tcp => TCP,
+        TransportHeaderKind::Udp | TransportHeaderKind::Other => UDP,
+    };
+    fold(sum_words(addresses) + u32::from(protocol) + u32::from(length))
 }
 
 impl PacketPayload for VnetFrame {
@@ -247,11 +263,13 @@ impl PacketPayload for VnetFrame {
 
     fn mark(&mut self) {
         // Both bits: congestion experienced (RFC 3168, section 5).
-        change_service(self.bytes_mut(), |byte| byte | 3);
+        let is_v6 = self.is_v6;
+        change_service(self.bytes_mut(), is_v6, |byte| byte | 3);
     }
 
     fn set_dscp(&mut self, dscp: u8) {
-        change_service(self.bytes_mut(), |byte| byte & 3 | dscp << 2);
+        let is_v6 = self.is_v6;
+        change_service(self.bytes_mut(), is_v6, |byte| byte & 3 | dscp << 2);
     }
 
     fn again(&self) -> Self {
@@ -293,6 +311,8 @@ mod tests {
             sample_frames::tcp_train(1448, 7 * 1448 + 31),
             sample_frames::udp_train(1200, 5000),
             sample_frames::tcp_train(1, 9),
+            sample_frames::over_ipv6(&sample_frames::tcp_train(1428, 7 * 1428 + 31)),
+            sample_frames::over_ipv6(&sample_frames::udp_train(1200, 5000)),
         ] {
             let count = header::read(&train).unwrap().segments.count;
             let boundaries: Vec<u32> = (1..count).collect();
@@ -328,14 +348,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_mark_over_ipv6_is_in_its_traffic_class() {
+        let mut frame = frame(&sample_frames::over_ipv6(&sample_frames::tcp_train(
+            1428, 100,
+        )));
+        let before = frame.bytes().to_vec();
+        frame.mark();
+        let after = header::read(frame.bytes()).unwrap();
+        assert_eq!(after.ecn, stackline_net::EcnMarking::Marked);
+        assert_eq!(frame.bytes()[NETWORK + 2..], before[NETWORK + 2..]);
+    }
+
     proptest! {
         #[test]
         fn any_cuts_carry_the_same_segments(
-            udp in any::<bool>(), full in 1_u16..3000, data in 2_usize..60_000,
+            six in any::<bool>(), udp in any::<bool>(), full in 1_u16..3000, data in 2_usize..60_000,
             cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
         ) {
             let full = full.max(60);
             let train = if udp { sample_frames::udp_train(full, data) } else { sample_frames::tcp_train(full, data) };
+            let train = if six { sample_frames::over_ipv6(&train) } else { train };
             let count = header::read(&train).unwrap().segments.count;
             let mut boundaries: Vec<u32> =
                 cuts.iter().filter(|_| count > 1).map(|cut| 1 + cut.index(count as usize - 1) as u32).collect();
@@ -350,6 +383,9 @@ mod tests {
         fn fuzzed_cuts_do_no_harm(cut in any::<u8>(), full in 60_u16..3000, data in 2_usize..60_000) {
             let mut bytes = vec![cut];
             bytes.extend(sample_frames::tcp_train(full, data));
+            crate::engine::fuzzing::frame(&bytes);
+            let six = sample_frames::over_ipv6(&bytes[1..]);
+            bytes.splice(1.., six);
             crate::engine::fuzzing::frame(&bytes);
         }
 

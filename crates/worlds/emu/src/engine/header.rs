@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! 0        10             24                24 + ip          24 + ip + transport
-//! virtio-net header | Ethernet header | IPv4 header | TCP or UDP header | data
+//! virtio-net header | Ethernet header | IP header | TCP or UDP header | data
 //! ```
-//! Every field is checked, because a program with a raw socket can write any frame. Offsets are from the beginning of the virtio-net
+//! `ip` includes options of IPv4 and extension headers of IPv6 (`ip_header`). Every field is checked, because a program with a raw socket can write any frame. Offsets are from the beginning of the virtio-net
 //! header. A train is a frame that stands for several segments, to be cut later (segmentation offload).
 
+use super::ip_header::{IpHeader, TCP, UDP};
 use stackline_net::{EcnMarking, SegmentSizes};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Bytes of the virtio-net header (Virtual I/O Device 1.2, section 5.1.6, without the count of buffers).
 pub(crate) const VIRTIO: usize = 10;
-/// Where the IPv4 header begins.
+/// Where the IP header begins.
 pub(crate) const NETWORK: usize = VIRTIO + 14;
 
 /// Bit of the virtio-net header's flags: the checksum is still to be computed.
@@ -21,23 +22,28 @@ pub(crate) const NEEDS_CHECKSUM: u8 = 1;
 pub(crate) const GSO_NONE: u8 = 0;
 /// Kind of segmentation: TCP over IPv4.
 pub(crate) const GSO_TCP: u8 = 1;
-/// Kind of segmentation: UDP.
+/// Kind of segmentation: TCP over IPv6.
+pub(crate) const GSO_TCP6: u8 = 4;
+/// Kind of segmentation: UDP over either.
 pub(crate) const GSO_UDP: u8 = 5;
 /// Bit beside the kind: the first segment reduces the congestion window (CWR).
 pub(crate) const GSO_ECN: u8 = 0x80;
 
 /// EtherType of IPv4.
 const IPV4: u16 = 0x0800;
-/// IP protocol number of TCP.
-const TCP: u8 = 6;
-/// IP protocol number of UDP.
-const UDP: u8 = 17;
+/// EtherType of IPv6.
+const IPV6: u16 = 0x86dd;
+
+/// Greatest length of all headers of a train together. A packet with more, in options of IPv6, is carried, but not as a train.
+pub(crate) const LONGEST_HEADERS: usize = NETWORK + 40 + 256 + 60;
 
 /// Why a frame cannot be forwarded through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
-    /// ARP, IPv6 and the like.
-    NotIpv4,
+    /// ARP and the like.
+    NotIp,
+    /// Neighbour discovery and reports of multicast listeners, which the hosts' kernels send by themselves.
+    NeighbourTalk,
     /// Lengths that contradict each other.
     Malformed,
     /// Segmentation of an unsupported kind.
@@ -56,7 +62,7 @@ pub(crate) enum TransportHeaderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EmulatedFrameHeader {
     /// Destination address.
-    pub(crate) to: Ipv4Addr,
+    pub(crate) to: IpAddr,
     /// A hash of addresses, protocol and ports.
     pub(crate) flow: u32,
     pub(crate) ecn: EcnMarking,
@@ -64,7 +70,9 @@ pub(crate) struct EmulatedFrameHeader {
     pub(crate) dscp: u8,
     pub(crate) segments: SegmentSizes,
     pub(crate) transport: TransportHeaderKind,
-    /// Length of the IPv4 header, bytes.
+    /// Whether it is a packet of IPv6.
+    pub(crate) is_v6: bool,
+    /// Length of the IP header with its options or extension headers, bytes.
     pub(crate) ip: usize,
     /// Offset of the data behind the transport header, used for a train.
     pub(crate) data: usize,
@@ -91,24 +99,28 @@ pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
     if frame.len() < NETWORK {
         return Err(Unsupported::Malformed);
     }
-    if read_u16(frame, NETWORK - 2) != IPV4 {
-        return Err(Unsupported::NotIpv4);
-    }
     let packet = &frame[NETWORK..];
-    let (ip, total) = lengths(packet).ok_or(Unsupported::Malformed)?;
-    let packet = &packet[..total];
-    // An offset or the flag that more follow: the transport header may be elsewhere.
-    let fragment = read_u16(packet, 6) & 0x3fff != 0;
-    let (transport, header) = if fragment {
-        (TransportHeaderKind::Other, 0)
+    let version = packet.first().map_or(0, |first| first >> 4);
+    match (read_u16(frame, NETWORK - 2), version) {
+        (IPV4, 4) | (IPV6, 6) => {}
+        (IPV4 | IPV6, _) => return Err(Unsupported::Malformed),
+        _ => return Err(Unsupported::NotIp),
+    }
+    let ip = IpHeader::read(packet).ok_or(Unsupported::Malformed)?;
+    let packet = &packet[..ip.total];
+    if ip.is_neighbour_talk(packet) {
+        return Err(Unsupported::NeighbourTalk);
+    }
+    let (transport, header) = if ip.is_whole {
+        transport(packet, &ip)
     } else {
-        transport(packet, ip)
+        (TransportHeaderKind::Other, 0)
     };
-    let segments = segments(frame, transport, ip + header, total)?;
+    let segments = segments(frame, transport, ip.length + header, &ip)?;
     Ok(EmulatedFrameHeader {
-        to: Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]),
-        flow: flow(packet, ip, transport),
-        ecn: match packet[1] & 3 {
+        to: ip.to,
+        flow: flow(packet, &ip, transport),
+        ecn: match ip.traffic_class & 3 {
             0 => EcnMarking::NotCapable,
             1 => EcnMarking::Scalable,
             2 => EcnMarking::Capable,
@@ -117,26 +129,19 @@ pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
         dscp: packet[1] >> 2,
         segments,
         transport,
-        ip,
-        data: NETWORK + ip + header,
-        end: NETWORK + total,
+        is_v6: ip.is_v6,
+        ip: ip.length,
+        data: NETWORK + ip.length + header,
+        end: NETWORK + ip.total,
     })
 }
 
-/// The lengths of the IPv4 header and of the whole packet, bytes; `None` if they contradict each other.
-fn lengths(packet: &[u8]) -> Option<(usize, usize)> {
-    let first = *packet.first()?;
-    let ip = usize::from(first & 15) * 4;
-    let total = usize::from(read_u16(packet, 2));
-    (first >> 4 == 4 && ip >= 20 && ip <= total && total <= packet.len()).then_some((ip, total))
-}
-
 /// Which transport header follows, and its length.
-fn transport(packet: &[u8], ip: usize) -> (TransportHeaderKind, usize) {
-    let behind = packet.len() - ip;
-    match packet[9] {
+fn transport(packet: &[u8], ip: &IpHeader) -> (TransportHeaderKind, usize) {
+    let behind = packet.len() - ip.length;
+    match ip.protocol {
         TCP if behind >= 20 => {
-            let header = usize::from(packet[ip + 12] >> 4) * 4;
+            let header = usize::from(packet[ip.length + 12] >> 4) * 4;
             if header >= 20 && header <= behind {
                 (TransportHeaderKind::Tcp, header)
             } else {
@@ -148,21 +153,25 @@ fn transport(packet: &[u8], ip: usize) -> (TransportHeaderKind, usize) {
     }
 }
 
-/// The number and sizes of segments. `header` is the length of the IPv4 and transport headers, `total` that of the packet.
+/// The number and sizes of segments. `header` is the length of the IP and transport headers.
 fn segments(
     frame: &[u8],
     transport: TransportHeaderKind,
     header: usize,
-    total: usize,
+    ip: &IpHeader,
 ) -> Result<SegmentSizes, Unsupported> {
-    let one = SegmentSizes::one(total as u32);
+    let one = SegmentSizes::one(ip.total as u32);
     let full = segment_bytes(frame);
     match (frame[1] & !GSO_ECN, transport) {
         (GSO_NONE, _) => return Ok(one),
-        (GSO_TCP, TransportHeaderKind::Tcp) | (GSO_UDP, TransportHeaderKind::Udp) if full > 0 => {}
+        (kind, TransportHeaderKind::Tcp) if full > 0 && kind == tcp_segmentation(ip.is_v6) => {}
+        (GSO_UDP, TransportHeaderKind::Udp) if full > 0 => {}
         _ => return Err(Unsupported::Segmentation),
     }
-    let data = (total - header) as u32;
+    if NETWORK + header > LONGEST_HEADERS {
+        return Err(Unsupported::Segmentation);
+    }
+    let data = (ip.total - header) as u32;
     let count = data.div_ceil(full);
     if count < 2 {
         return Ok(one);
@@ -175,20 +184,35 @@ fn segments(
     })
 }
 
+/// The kind of segmentation of TCP over a version of IP.
+pub(crate) const fn tcp_segmentation(is_v6: bool) -> u8 {
+    if is_v6 { GSO_TCP6 } else { GSO_TCP }
+}
+
 /// A hash of addresses, protocol and ports. Ports of fragments are ignored, because only the first fragment has them.
-fn flow(packet: &[u8], ip: usize, transport: TransportHeaderKind) -> u32 {
+fn flow(packet: &[u8], ip: &IpHeader, transport: TransportHeaderKind) -> u32 {
+    // Multipliers of the golden ratio and of MurmurHash3; the upper half is mixed best.
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    const MURMUR: u64 = 0xff51_afd7_ed55_8ccd;
     let pair =
         |at: usize| u64::from(read_u16(packet, at)) << 16 | u64::from(read_u16(packet, at + 2));
     let ports = if transport == TransportHeaderKind::Other {
         0
     } else {
-        pair(ip)
+        pair(ip.length)
     };
-    let addresses = pair(12) << 32 | pair(16);
-    // Multipliers of the golden ratio and of MurmurHash3; the upper half is mixed best.
-    let mixed = (addresses
-        ^ (ports << 8 | u64::from(packet[9])).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    .wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let addresses = if ip.is_v6 {
+        // Two by two: the source's and the destination's words at the same place.
+        (8..24).step_by(4).fold(0_u64, |mixed, at| {
+            (mixed ^ (pair(at) << 32 | pair(at + 16)))
+                .wrapping_mul(GOLDEN)
+                .rotate_left(29)
+        })
+    } else {
+        pair(12) << 32 | pair(16)
+    };
+    let mixed = (addresses ^ (ports << 8 | u64::from(ip.protocol)).wrapping_mul(GOLDEN))
+        .wrapping_mul(MURMUR);
     (mixed >> 32) as u32
 }
 
@@ -201,7 +225,7 @@ mod tests {
     #[test]
     fn a_train_of_tcp_segments() {
         let header = read(&sample_frames::tcp_train(1448, 4 * 1448 + 100)).unwrap();
-        assert_eq!(header.to, Ipv4Addr::new(10, 71, 0, 2));
+        assert_eq!(header.to, IpAddr::from([10, 71, 0, 2]));
         assert_eq!(
             header.segments,
             SegmentSizes {
@@ -245,6 +269,35 @@ mod tests {
     }
 
     #[test]
+    fn trains_over_ipv6() {
+        let tcp = read(&sample_frames::over_ipv6(&sample_frames::tcp_train(
+            1428, 3000,
+        )))
+        .unwrap();
+        assert_eq!(tcp.to, "fd71::2".parse::<IpAddr>().unwrap());
+        assert_eq!((tcp.segments.count, tcp.segments.header), (3, 72));
+        assert_eq!((tcp.ecn, tcp.data), (EcnMarking::Capable, NETWORK + 72));
+        let udp = read(&sample_frames::over_ipv6(&sample_frames::udp_train(
+            1000, 2500,
+        )))
+        .unwrap();
+        assert_eq!((udp.segments.count, udp.segments.header), (3, 48));
+        let mut wrong = sample_frames::over_ipv6(&sample_frames::tcp_train(1428, 3000));
+        wrong[1] = GSO_TCP;
+        assert_eq!(read(&wrong), Err(Unsupported::Segmentation));
+    }
+
+    #[test]
+    fn flows_over_ipv6_differ_by_port_and_address() {
+        let frame = sample_frames::over_ipv6(&sample_frames::udp_train(1000, 100));
+        for at in [NETWORK + 40, NETWORK + 23, NETWORK + 39] {
+            let mut other = frame.clone();
+            other[at] ^= 1;
+            assert_ne!(read(&frame).unwrap().flow, read(&other).unwrap().flow);
+        }
+    }
+
+    #[test]
     fn a_single_segment_is_the_whole_packet() {
         let header = read(&sample_frames::tcp_train(1448, 1448)).unwrap();
         assert_eq!(header.segments, SegmentSizes::one(1500));
@@ -280,7 +333,9 @@ mod tests {
         frame[NETWORK + 2] = 255;
         assert_eq!(read(&frame), Err(Unsupported::Malformed));
         frame[NETWORK - 2] = 0x86;
-        assert_eq!(read(&frame), Err(Unsupported::NotIpv4));
+        assert_eq!(read(&frame), Err(Unsupported::NotIp));
+        frame[NETWORK - 1] = 0xdd;
+        assert_eq!(read(&frame), Err(Unsupported::Malformed));
         assert_eq!(read(&frame[..9]), Err(Unsupported::Malformed));
     }
 
@@ -288,10 +343,11 @@ mod tests {
         #[test]
         fn hostile_bytes_are_read_without_harm(
             mut frame in proptest::collection::vec(any::<u8>(), 0..200),
-            likely in any::<bool>(),
+            likely in any::<bool>(), six in any::<bool>(),
         ) {
             if likely && frame.len() > NETWORK {
-                frame[NETWORK - 2..=NETWORK].copy_from_slice(&[8, 0, 0x45]);
+                let begin = if six { [0x86, 0xdd, 0x60] } else { [8, 0, 0x45] };
+                frame[NETWORK - 2..=NETWORK].copy_from_slice(&begin);
             }
             if let Ok(header) = read(&frame) {
                 prop_assert!(header.end <= frame.len() && header.data <= header.end);

@@ -6,6 +6,7 @@ use super::header::NETWORK;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
+use stackline_net::interfaces::InterfaceTable;
 use stackline_net::{
     Delivery, NetworkEvent, NetworkLocation, NetworkPacket, NetworkPollCause, NodeIndex,
     PacketNetwork, PortCounters, RouteProperties, Tap,
@@ -39,13 +40,16 @@ pub(crate) struct EmulatorRecordingTap {
     record: Option<Box<dyn NetworkEventRecorder>>,
     /// Buffer for the copy.
     copy: Vec<u8>,
+    /// The hosts that packets of interfaces belong to.
+    interfaces: InterfaceTable,
 }
 
 impl EmulatorRecordingTap {
-    const fn new(record: Box<dyn NetworkEventRecorder>) -> Self {
+    const fn new(record: Box<dyn NetworkEventRecorder>, interfaces: InterfaceTable) -> Self {
         Self {
             record: Some(record),
             copy: Vec::new(),
+            interfaces,
         }
     }
 }
@@ -77,14 +81,18 @@ impl Tap<VnetFrame> for EmulatorRecordingTap {
             segments,
             ..
         } = *packet;
+        let place = match place {
+            NetworkLocation::Host(node) => NetworkLocation::Host(self.interfaces.owner(node)),
+            port @ NetworkLocation::Port(_) => port,
+        };
         record.record(
             at,
             place,
             what,
             &NetworkPacket {
                 number,
-                from,
-                to,
+                from: self.interfaces.owner(from),
+                to: self.interfaces.owner(to),
                 flow,
                 ecn,
                 dscp,
@@ -122,7 +130,7 @@ impl EmulatedNetworkMachine {
             Some(record) => Self::Recorded(Box::new(PacketNetwork::new(
                 plan,
                 seed,
-                EmulatorRecordingTap::new(record),
+                EmulatorRecordingTap::new(record, InterfaceTable::new(plan)),
             ))),
         }
     }

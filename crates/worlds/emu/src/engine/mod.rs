@@ -19,6 +19,7 @@ pub(crate) mod frame;
 pub mod fuzzing;
 mod handle;
 pub(crate) mod header;
+mod ip_header;
 mod machine;
 mod moderation;
 mod options;
@@ -50,6 +51,7 @@ use receive_batch::{FROM_RING, ReceiveBatch};
 use stackline_core::network::{Network, NetworkLink};
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
+use stackline_net::interfaces::InterfaceTable;
 use stackline_net::{self as net, NetworkPacket, NodeIndex};
 use stackline_os::clock::{SystemClock, read_clock};
 use stackline_os::epoll::EpollWaiter;
@@ -71,8 +73,10 @@ const NONE: u32 = u32::MAX;
 pub struct EmulatorEngine {
     /// The ports of the hosts.
     queues: Vec<TransmitQueue>,
-    /// The index of each node's queue; a host's node number is also the index of its address.
+    /// The index of each node's queue.
     of_node: Vec<u32>,
+    /// The interfaces of the network's hosts, by which an address is looked up.
+    interfaces: InterfaceTable,
     /// The network with all changes of links so far.
     plan: Network,
     seed: Seed,
@@ -158,6 +162,7 @@ impl EmulatorEngine {
             rings_first: queues.len() <= FEW && queues.iter().all(TransmitQueue::has_rings),
             queues,
             of_node,
+            interfaces: InterfaceTable::new(network),
             plan: network.clone(),
             seed,
             changed: 0,
@@ -280,8 +285,11 @@ impl EmulatorEngine {
 
     /// The queue of the host with that address.
     #[inline]
-    fn queue_of(&self, address: std::net::Ipv4Addr) -> Option<u32> {
-        let queue = *self.of_node.get(veth_port::host_index(address)? as usize)?;
+    fn queue_of(&self, address: std::net::IpAddr) -> Option<u32> {
+        let (host, interface) = veth_port::holder(address)?;
+        let place = self.interfaces.position(host, interface)?;
+        let node = self.interfaces.all()[place].node;
+        let queue = *self.of_node.get(node.0 as usize)?;
         (queue != NONE).then_some(queue)
     }
 }

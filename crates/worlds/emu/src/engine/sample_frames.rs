@@ -1,6 +1,6 @@
 //! Frames for tests, and a simple segmentation of trains (GSO packets) by the kernel's rules, to compare the emulator's cuts with.
 
-use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, read_u16};
+use super::header::{GSO_ECN, GSO_TCP, GSO_TCP6, GSO_UDP, NETWORK, VIRTIO, read_u16};
 
 fn train(
     protocol: u8,
@@ -50,6 +50,36 @@ pub(crate) fn udp_train(full: u16, data: usize) -> Vec<u8> {
     train(17, GSO_UDP, full, &header, 6, data)
 }
 
+/// The same train over IPv6, from host 0 to host 1, with a flow label.
+pub(crate) fn over_ipv6(frame: &[u8]) -> Vec<u8> {
+    let mut six = frame[..NETWORK].to_vec();
+    let own = |at: usize| u16::from_ne_bytes([frame[at], frame[at + 1]]);
+    for at in [2, 6] {
+        six[at..at + 2].copy_from_slice(&(own(at) + 20).to_ne_bytes());
+    }
+    if six[1] & !GSO_ECN == GSO_TCP {
+        six[1] = GSO_TCP6 | six[1] & GSO_ECN;
+    }
+    six[NETWORK - 2..NETWORK].copy_from_slice(&[0x86, 0xdd]);
+    let class = frame[NETWORK + 1];
+    six.extend([0x60 | class >> 4, class << 4 | 0x0a, 0xbc, 0xde]);
+    six.extend((read_u16(frame, NETWORK + 2) - 20).to_be_bytes());
+    six.extend([frame[NETWORK + 9], 64]);
+    for host in [1, 2] {
+        six.extend(std::net::Ipv6Addr::new(0xfd71, 0, 0, 0, 0, 0, 0, host).octets());
+    }
+    six.extend(&frame[NETWORK + 20..]);
+    let pseudo = !checksum_of(&pseudo_header(&six[NETWORK..]));
+    let at = NETWORK + 40 + usize::from(own(8));
+    six[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+    six
+}
+
+/// Bytes of the IP header of a packet without options.
+fn ip_length(packet: &[u8]) -> usize {
+    if packet[0] >> 4 == 6 { 40 } else { 20 }
+}
+
 fn checksum_of(bytes: &[u8]) -> u16 {
     let mut sum: u64 = bytes
         .chunks(2)
@@ -62,16 +92,22 @@ fn checksum_of(bytes: &[u8]) -> u16 {
 }
 
 fn pseudo_header(packet: &[u8]) -> Vec<u8> {
-    let mut bytes = packet[12..20].to_vec();
-    bytes.extend([0, packet[9]]);
-    bytes.extend((read_u16(packet, 2) - 20).to_be_bytes());
+    let (addresses, protocol, length) = match ip_length(packet) {
+        40 => (8..40, packet[6], read_u16(packet, 4)),
+        _ => (12..20, packet[9], read_u16(packet, 2) - 20),
+    };
+    let mut bytes = packet[addresses].to_vec();
+    bytes.extend([0, protocol]);
+    bytes.extend(length.to_be_bytes());
     bytes
 }
 
 /// The packet as it is on the wire: checksum computed where it was left open, without virtio-net and Ethernet header.
 pub(crate) fn finish(frame: &[u8]) -> Vec<u8> {
     let mut packet = frame[NETWORK..].to_vec();
-    assert_eq!(checksum_of(&packet[..20]), 0, "sum of the IPv4 header");
+    if ip_length(&packet) == 20 {
+        assert_eq!(checksum_of(&packet[..20]), 0, "sum of the IPv4 header");
+    }
     if frame[0] & 1 != 0 {
         let own = |at: usize| usize::from(u16::from_ne_bytes([frame[at], frame[at + 1]]));
         let start = own(6) + VIRTIO - NETWORK;
@@ -86,8 +122,9 @@ pub(crate) fn finish(frame: &[u8]) -> Vec<u8> {
 
 /// Every segment of a train as it is on the wire.
 pub(crate) fn segment(frame: &[u8]) -> Vec<Vec<u8>> {
-    let tcp = frame[NETWORK + 9] == 6;
-    let headers = NETWORK + 20 + if tcp { 32 } else { 8 };
+    let ip = ip_length(&frame[NETWORK..]);
+    let tcp = frame[NETWORK + if ip == 40 { 6 } else { 9 }] == 6;
+    let headers = NETWORK + ip + if tcp { 32 } else { 8 };
     let full = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
     let data = &frame[headers..];
     if frame[1] == 0 || data.len() <= full {
@@ -98,30 +135,34 @@ pub(crate) fn segment(frame: &[u8]) -> Vec<Vec<u8>> {
         let mut packet = frame[NETWORK..headers].to_vec();
         packet.extend(*piece);
         let total = packet.len() as u16;
-        packet[2..4].copy_from_slice(&total.to_be_bytes());
-        let identification = read_u16(&packet, 4).wrapping_add(index as u16);
-        packet[4..6].copy_from_slice(&identification.to_be_bytes());
-        packet[10..12].fill(0);
-        let sum = checksum_of(&packet[..20]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        if ip == 40 {
+            packet[4..6].copy_from_slice(&(total - 40).to_be_bytes());
+        } else {
+            packet[2..4].copy_from_slice(&total.to_be_bytes());
+            let identification = read_u16(&packet, 4).wrapping_add(index as u16);
+            packet[4..6].copy_from_slice(&identification.to_be_bytes());
+            packet[10..12].fill(0);
+            let sum = checksum_of(&packet[..20]);
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
         let checksum = if tcp {
-            let sequence = u32::from_be_bytes([packet[24], packet[25], packet[26], packet[27]]);
-            packet[24..28]
+            let sequence = u32::from_be_bytes(packet[ip + 4..ip + 8].try_into().unwrap());
+            packet[ip + 4..ip + 8]
                 .copy_from_slice(&sequence.wrapping_add((index * full) as u32).to_be_bytes());
-            packet[33] &= if index + 1 < pieces.len() {
+            packet[ip + 13] &= if index + 1 < pieces.len() {
                 !0x09
             } else {
                 0xff
             };
-            packet[33] &= if index > 0 { !0x80 } else { 0xff };
-            36
+            packet[ip + 13] &= if index > 0 { !0x80 } else { 0xff };
+            ip + 16
         } else {
-            packet[24..26].copy_from_slice(&(total - 20).to_be_bytes());
-            26
+            packet[ip + 4..ip + 6].copy_from_slice(&(total - ip as u16).to_be_bytes());
+            ip + 6
         };
         packet[checksum..checksum + 2].fill(0);
         let mut all = pseudo_header(&packet);
-        all.extend(&packet[20..]);
+        all.extend(&packet[ip..]);
         let sum = checksum_of(&all);
         packet[checksum..checksum + 2].copy_from_slice(&sum.to_be_bytes());
         packet

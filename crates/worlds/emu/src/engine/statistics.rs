@@ -10,7 +10,8 @@ use std::io;
 /// Why a frame was not forwarded although the machine was fast enough; in the order of [`FOREIGN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ForeignFrameReason {
-    NotIpv4,
+    NotIp,
+    NeighbourTalk,
     Malformed,
     Segmentation,
     UnknownHost,
@@ -21,8 +22,9 @@ pub(crate) enum ForeignFrameReason {
 }
 
 /// The reasons in words, for the report.
-const FOREIGN: [&str; 8] = [
-    "not IPv4",
+const FOREIGN: [&str; 9] = [
+    "neither IPv4 nor IPv6",
+    "neighbour discovery and multicast reports",
     "malformed",
     "unsupported segmentation type",
     FOR_NO_HOST,
@@ -35,7 +37,8 @@ const FOREIGN: [&str; 8] = [
 impl From<Unsupported> for ForeignFrameReason {
     fn from(unsupported: Unsupported) -> Self {
         match unsupported {
-            Unsupported::NotIpv4 => Self::NotIpv4,
+            Unsupported::NotIp => Self::NotIp,
+            Unsupported::NeighbourTalk => Self::NeighbourTalk,
             Unsupported::Malformed => Self::Malformed,
             Unsupported::Segmentation => Self::Segmentation,
         }

@@ -8,6 +8,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fmt::Write;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Where the private files are made: an existing directory that nothing needs before it is mounted anew.
@@ -20,6 +21,18 @@ const RESOLVERS: &str = "/etc/resolv.conf";
 const FILES: &str = "hosts: files";
 /// The line by which names come from name servers too.
 const FILES_AND_SERVERS: &str = "hosts: files dns";
+
+/// The file by which the C library orders the addresses of a name.
+const ADDRESS_ORDER: &str = "/etc/gai.conf";
+/// The table of RFC 6724, section 2.1, without its deprecated rows, the last of which would put a server's `0.0.0.0` before `::`. IPv4 goes
+/// before the unique local addresses that the hosts have; the C library's own table is older.
+const ORDER_OF_RFC_6724: &str = "precedence ::1/128 50
+precedence ::/0 40
+precedence ::ffff:0:0/96 35
+precedence 2002::/16 30
+precedence 2001::/32 5
+precedence fc00::/7 3
+";
 
 /// Replaces files of the machine by private ones, in this process's mount namespace. Returns a description of each failure that the
 /// program can live with.
@@ -55,6 +68,9 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
         .and_then(|text| with_hosts(&text, asks))
     {
         replace("/etc/nsswitch.conf", &switch)?;
+    }
+    if Path::new(ADDRESS_ORDER).exists() {
+        replace(ADDRESS_ORDER, ORDER_OF_RFC_6724)?;
     }
     if Path::new("/run/nscd/socket").exists() {
         tmpfs("/run/nscd")?;
@@ -94,6 +110,10 @@ fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
         let _ = writeln!(text, "{} {}", host.address, host.name);
+        let six = host.address_v6.map(IpAddr::V6);
+        for address in six.iter().chain(&host.further) {
+            let _ = writeln!(text, "{address} {}", host.name);
+        }
     }
     text
 }

@@ -8,6 +8,7 @@ use crate::launch::{AgentProcess, greeting};
 use crate::silence_limits;
 use stackline_core::plan::HostPlan;
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub struct Coordinator<'p> {
     pub(super) interrupted: &'p AtomicBool,
     /// Shows the user a line of text about a wait.
     pub(super) say: fn(&str),
+    /// Addresses of IPv6 that hosts have beside those of the plan, by host.
+    pub(super) addresses_v6: BTreeMap<String, Ipv6Addr>,
     /// Deadline for all questions about the machines together; `None` once they are answered.
     pub(super) answers_due: Option<Instant>,
     /// The number given to the last job.

@@ -12,7 +12,7 @@ use crate::launch::AgentProcess;
 use crate::silence_limits::{answer_limit, silence_limit};
 use crate::stacks;
 use crate::stacks::server_patience::LATEST;
-use stackline_core::catalogue::OptionValue;
+use stackline_core::catalogue::{IP_FAMILY, OptionValue, is_over_ipv6};
 use stackline_core::far_end::is_address;
 use stackline_core::plan::{Composer, DataAccess, Measurement, MeasurementPart, Stack, UnitCount};
 use stackline_core::procedure::{OperationCall, PairSide};
@@ -24,6 +24,7 @@ use stackline_endpoint::{self as endpoint};
 use stackline_proto::datagram::DatagramToken;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Background loads run this long before the measured part starts its clock.
@@ -199,7 +200,7 @@ impl Coordinator<'_> {
         jobs: &mut Jobs,
     ) -> Result<()> {
         let (from, to) = ends(part);
-        let bind = self.bind(from, to);
+        let bind = self.bind(from, to, &part.stack)?;
         let token = token()?;
         let flow = self.flows.get(number).copied();
         let stack = listens_at(&part.stack, self.ports.get(number).copied());
@@ -242,7 +243,7 @@ impl Coordinator<'_> {
         task: AgentTask,
         jobs: &mut Jobs,
     ) -> Result<Vec<String>> {
-        let (from, to) = ends(part);
+        let (_, to) = ends(part);
         let responder = self.job(to, number, PairSide::Responder, part.background, jobs);
         let listen = ToAgent::Listen {
             job: responder,
@@ -253,7 +254,7 @@ impl Coordinator<'_> {
             FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
             _ => None,
         })?;
-        Ok(self.reachable(from, to, addresses))
+        self.reachable(part, addresses)
     }
 
     /// Adds a job to `jobs` and returns its new number.
@@ -286,18 +287,34 @@ impl Coordinator<'_> {
 
     /// The address that a responder listens on: the one written in the plan (so that datagrams are answered from the address they were
     /// sent to), else loopback if both ends are on this machine, else every address.
-    fn bind(&self, from: &str, to: &str) -> IpAddr {
-        let written = self.written_address(to);
-        match written.as_deref().map(str::parse) {
-            Some(Ok(address)) => address,
-            None if self.is_local(from) && self.is_local(to) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            _ => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        }
+    fn bind(&self, from: &str, to: &str, stack: &Stack) -> Result<IpAddr> {
+        Ok(
+            match self.written_address(to, stack)?.as_deref().map(str::parse) {
+                Some(Ok(address)) => address,
+                None if self.is_local(from) && self.is_local(to) => loopback(stack),
+                _ => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            },
+        )
     }
 
     /// The address that the plan gives for a host.
-    fn written_address(&self, host: &str) -> Option<String> {
-        self.hosts.get(host).and_then(|h| h.address.clone())
+    ///
+    /// # Errors
+    /// It is of another version of IP than the stack asks for.
+    fn written_address(&self, host: &str, stack: &Stack) -> Result<Option<String>> {
+        let written = self.hosts.get(host).and_then(|h| h.address.clone());
+        let wanted = stack.word(IP_FAMILY.name);
+        let literal = written
+            .as_deref()
+            .and_then(|text| IpAddr::from_str(text).ok());
+        match (literal, wanted) {
+            (Some(IpAddr::V4(_)), Some("ipv6")) => match self.addresses_v6.get(host) {
+                Some(address) => Ok(Some(address.to_string())),
+                None => Err(other_version(host, "IPv4", "IPv6")),
+            },
+            (Some(IpAddr::V6(_)), Some("ipv4")) => Err(other_version(host, "IPv6", "IPv4")),
+            _ => Ok(written),
+        }
     }
 
     /// The core that the plan gives for all parts on a host.
@@ -307,20 +324,21 @@ impl Coordinator<'_> {
 
     /// Where the responders on host `to` listen, as the initiator's host `from` reaches them: `host:port` for a port (behind a `/` it may
     /// have a fingerprint), and any other address, such as the name of a socket, as it is.
-    fn reachable(&self, from: &str, to: &str, addresses: Vec<String>) -> Vec<String> {
+    fn reachable(&self, part: &MeasurementPart, addresses: Vec<String>) -> Result<Vec<String>> {
+        let (from, to) = ends(part);
         let is_port = |address: &String| {
             let port = address.split('/').next();
             port.is_some_and(|port| port.parse::<u16>().is_ok())
         };
         if !addresses.iter().any(is_port) {
-            return addresses;
+            return Ok(addresses);
         }
-        let written = self.written_address(to);
+        let written = self.written_address(to, &part.stack)?;
         let of_agent = self.agents.get(to).and_then(AgentProcess::destination);
         let host = written
             .or(of_agent)
             .or_else(|| self.address_by_greeting(from, to))
-            .unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
+            .unwrap_or_else(|| loopback(&part.stack).to_string());
         let host = if host.parse::<Ipv6Addr>().is_ok() {
             format!("[{host}]")
         } else {
@@ -330,7 +348,7 @@ impl Coordinator<'_> {
             true => format!("{host}:{address}"),
             false => address,
         };
-        addresses.into_iter().map(reached).collect()
+        Ok(addresses.into_iter().map(reached).collect())
     }
 
     /// The address of host `to` according to the greetings, if neither the plan nor the way its agent is reached gives one. For an agent
@@ -542,6 +560,25 @@ fn sends(part: &MeasurementPart, side: PairSide) -> bool {
             OperationCall::DataRequest(_) | OperationCall::ReadFile(_)
         )
     })
+}
+
+/// The loopback address for a stack.
+fn loopback(stack: &Stack) -> IpAddr {
+    if is_over_ipv6(stack) {
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    } else {
+        IpAddr::V4(Ipv4Addr::LOCALHOST)
+    }
+}
+
+/// The error when a host's address is of the wrong version of IP.
+fn other_version(host: &str, has: &str, wanted: &str) -> Error {
+    Error::input(format!(
+        "the address of host {host} is of {has}, but `family` asks for {wanted}"
+    ))
+    .hint(format!(
+        "give the host an address of {wanted} with `at`, or omit `family`"
+    ))
 }
 
 /// What the agent of one side of a part is to carry out; the caller fills in cores and flow.

@@ -103,7 +103,7 @@ impl LiveStack for LiveBlastStack {
                 self.0.name,
             )?));
         }
-        let found = ip::resolve(address)?.as_socket();
+        let found = ip::resolve(address, &parameters.stack)?.as_socket();
         let peer =
             found.ok_or_else(|| Error::environment(format!("{address} is not a host address")))?;
         Ok(Box::new(BlastConnector {

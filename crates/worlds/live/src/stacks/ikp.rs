@@ -76,7 +76,7 @@ impl LiveStack for LiveIkpStack {
         parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
-        let found = ip::resolve(address)?.as_socket();
+        let found = ip::resolve(address, &parameters.stack)?.as_socket();
         let peer =
             found.ok_or_else(|| Error::environment(format!("{address} is not a host address")))?;
         Ok(Box::new(IkpConnector {

@@ -8,6 +8,8 @@ use crate::error::{self, Error, Result};
 use crate::readiness;
 use crate::stacks::contract::LiveConnectParameters;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use stackline_core::catalogue::IP_FAMILY;
+use stackline_core::plan::Stack;
 use stackline_core::time::{self as core, Instant};
 use stackline_os::socket_option::set_option;
 use stackline_proto::datagram::DatagramToken;
@@ -112,17 +114,27 @@ pub(crate) fn bound_port(socket: &Socket) -> String {
         .map_or_else(String::new, |a| a.port().to_string())
 }
 
-/// The first address that `host:port` resolves to.
-pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
-    let mut found = address.to_socket_addrs().map_err(|e| {
+/// The first address that `host:port` resolves to, of the version of IP that the stack asks for, if it does.
+pub(crate) fn resolve(address: &str, stack: &Stack) -> Result<SockAddr> {
+    let found = address.to_socket_addrs().map_err(|e| {
         Error::environment(format!("cannot resolve the address {address}: {e}")).hint(
             "give the address at which others reach the host: `host NAME at \"10.0.0.5\" via ...;`",
         )
     })?;
-    found
-        .next()
-        .map(SockAddr::from)
-        .ok_or_else(|| Error::environment(format!("cannot resolve the address {address}")))
+    let version = stack.word(IP_FAMILY.name);
+    let mut fitting = found.filter(|found| match version {
+        Some("ipv4") => found.is_ipv4(),
+        Some("ipv6") => found.is_ipv6(),
+        _ => true,
+    });
+    fitting.next().map(SockAddr::from).ok_or_else(|| {
+        let of = version.map_or("", |version| match version {
+            "ipv4" => " of IPv4",
+            _ => " of IPv6",
+        });
+        Error::environment(format!("{address} resolves to no address{of}"))
+            .hint("give the host such an address with `at`, or omit `family`")
+    })
 }
 
 /// Binds a connection to IPv4 loopback, in a procedure without data, to a loopback address derived from the token. In such a procedure only

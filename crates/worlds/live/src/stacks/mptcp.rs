@@ -4,7 +4,9 @@ use super::{ip, tcp};
 use crate::error::Result;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
 use socket2::{Domain, Socket, Type};
-use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    FlowControl, OptionTable, StackFacts, StackTable, least_mtu_of_family,
+};
 use stackline_os::stream_socket::IPPROTO_MPTCP;
 
 const TABLE: StackTable = StackTable {
@@ -19,6 +21,7 @@ const TABLE: StackTable = StackTable {
         ..StackTable::RELIABLE.facts
     },
     exclusive: tcp::EXCLUSIVE.split_at(1).0,
+    least_mtu: least_mtu_of_family,
     ..StackTable::RELIABLE
 };
 

@@ -16,8 +16,8 @@ use crate::stacks::contract::{
 };
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts,
-    StackTable,
+    ClosedForm, FlowControl, IP_FAMILY, OptionKind, OptionTable, PacketContent, ServiceMapping,
+    StackFacts, StackTable, least_mtu_of_family,
 };
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
@@ -48,13 +48,14 @@ pub(super) const TABLE: StackTable = StackTable {
         ..StackTable::RELIABLE.facts
     },
     exclusive: EXCLUSIVE,
+    least_mtu: least_mtu_of_family,
     ..StackTable::RELIABLE
 };
 
 /// The options of TCP. MPTCP has all but the first two, `zerocopy` and `fastopen`, and the last one, `ttl`.
-pub(super) const OPTIONS: [OptionTable; 17] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
+pub(super) const OPTIONS: [OptionTable; 18] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
 
-const TCP_OPTIONS: [OptionTable; 12] = [
+const TCP_OPTIONS: [OptionTable; 13] = [
     OptionTable::new(
         "zerocopy",
         OptionKind::Flag,
@@ -120,6 +121,7 @@ const TCP_OPTIONS: [OptionTable; 12] = [
         "10 s",
         "SO_KEEPALIVE: silence before the first probe, then one every 5 s; 0 sends none",
     ),
+    IP_FAMILY,
 ];
 
 /// Pairs of options that exclude each other: a thread that drives many pairs sleeps in epoll alone and does not wait for zero-copy
@@ -273,7 +275,7 @@ impl TcpConnector {
         protocol: Option<socket2::Protocol>,
     ) -> Result<Self> {
         Ok(Self {
-            address: ip::resolve(address)?,
+            address: ip::resolve(address, &parameters.stack)?,
             shown: address.to_string(),
             parameters: parameters.clone(),
             protocol,

@@ -9,6 +9,7 @@ use crate::recording::{RunRecording, Traces};
 use crate::tracing::Tracing;
 use serde_json::{Map, Value, json};
 use stackline_core::catalogue::PacketContent;
+use stackline_core::catalogue::is_over_ipv6;
 use stackline_core::error::Error;
 use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Measurement, MeasurementPart, Plan, Via, World};
@@ -105,6 +106,9 @@ impl<'p> EmulatedAgentNetwork<'p> {
             launcher
                 .within
                 .insert(name.clone(), (seat.user.clone(), seat.net.clone()));
+            launcher
+                .addresses_v6
+                .extend(seat.address_v6.map(|address| (name.clone(), address)));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
         let in_use = EmulationInUse(Arc::new(AtomicBool::new(true)));
@@ -163,6 +167,9 @@ impl EmulatedAgentNetwork<'_> {
                 .and_then(|port| u16::try_from(port).ok())
                 .unwrap_or(chosen);
             tracing.ports.push(port);
+            if is_over_ipv6(&part.stack) {
+                continue;
+            }
             let seat = part.to.as_ref().and_then(|to| self.emulation.host(to));
             let Some(IpAddr::V4(address)) = seat.map(|seat| seat.address.into()) else {
                 continue;

@@ -453,6 +453,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         let known = |node: NodeIndex| self.addresses.get(node.0 as usize);
         known(from).zip(known(to))?;
         Some(RouteProperties {
+            cost: 0,
             ports: Vec::new(),
             mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
             delay: Duration::ZERO,

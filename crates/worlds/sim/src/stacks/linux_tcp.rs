@@ -8,7 +8,8 @@ use crate::datagram::SimDatagram;
 use crate::run_state::SimRunState;
 use crate::run_trace::SimTraceLog;
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+    ClosedForm, FlowControl, IP_FAMILY, OptionKind, OptionTable, PacketContent, StackFacts,
+    StackTable, least_mtu_of_family,
 };
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{SenderLimitTimes, TransportRecord};
@@ -16,6 +17,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::EventValue;
 use stackline_events::catalogue::rows::{self, TcpRcvqFull, TcpRetransmit};
 use stackline_net::{EcnMarking, NetworkPacket};
+use stackline_proto::tcp::segment::IPV6_MORE;
 use stackline_proto::tcp::{
     self, Algorithm, Codepoint, PacketBuffers, Recovery, TcpConnection, TcpConnectionEvent,
     TcpFacts, TcpFlags, TcpOptions, TcpReceived, TcpSegment, TcpState,
@@ -24,7 +26,8 @@ use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
-    summary: "TCP over IPv4 in virtual time, with Linux's algorithms",
+    summary: "TCP over IPv4 or IPv6 in virtual time, with Linux's algorithms",
+    least_mtu: least_mtu_of_family,
     files: false,
     ecn: true,
     options: &[
@@ -59,6 +62,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "adapts to the reader, from 64 KiB to 6 MiB",
             "SO_RCVBUF in bytes (takes twice as much memory; the window is part of that)",
         ),
+        IP_FAMILY,
         MSS,
         DELAYED_ACK,
         TIMEOUT,
@@ -512,13 +516,15 @@ fn packet(
     segment: TcpSegment,
     place: u64,
 ) -> NetworkPacket<SimDatagram> {
-    let (bytes, length) = (segment.bytes() as usize, segment.length);
+    let more = if wire.is_v6 { IPV6_MORE } else { 0 };
+    let (bytes, length) = ((segment.bytes() + more) as usize, segment.length);
     let ecn = if segment.codepoint == Codepoint::Capable {
         EcnMarking::Capable
     } else {
         EcnMarking::NotCapable
     };
-    let datagram = SimDatagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
+    let datagram = SimDatagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment)
+        .over(wire.is_v6);
     NetworkPacket {
         ecn,
         ..wire.packet(bytes, datagram.at(place, length))

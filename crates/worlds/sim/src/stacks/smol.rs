@@ -549,6 +549,7 @@ impl TxToken for SmolTxToken<'_> {
             from,
             to,
             side: PairSide::Initiator,
+            is_v6: false,
         };
         self.leaving.push(wire.packet(length, payload));
         result

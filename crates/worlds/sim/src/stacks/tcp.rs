@@ -11,12 +11,14 @@ use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::SimTraceLog;
+use stackline_core::catalogue::is_over_ipv6;
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::catalogue::families::ConnectionReportEvent;
 use stackline_net::NetworkPacket;
+use stackline_proto::tcp::segment::IPV6_MORE;
 use stackline_proto::tcp::{TcpFacts, TcpFlags, TcpState};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -135,11 +137,18 @@ impl TcpPair {
         end
     }
 
-    /// A new machine. `mss` excludes the 40 bytes of IPv4 and TCP headers that the MTU includes.
+    /// A new machine. `mss` excludes the 40 bytes of IPv4 and TCP headers that the MTU includes; what an IPv6 header has more is not the
+    /// machine's.
     fn machine(&self, side: PairSide, now: Instant) -> SimTcpMachine {
         let path = u32::try_from(self.route.mtu)
             .unwrap_or(65_535)
             .clamp(68, 65_535);
+        let more = if is_over_ipv6(&self.stack) {
+            IPV6_MORE
+        } else {
+            0
+        };
+        let path = path - more;
         let mtu = self
             .stack
             .number("mss")
@@ -172,6 +181,7 @@ impl TcpPair {
             from,
             to,
             side,
+            is_v6: is_over_ipv6(&self.stack),
         }
     }
 

@@ -62,6 +62,8 @@ pub(super) struct SimTcpWire {
     pub(super) from: NodeIndex,
     pub(super) to: NodeIndex,
     pub(super) side: PairSide,
+    /// Whether its packets are of IPv6.
+    pub(super) is_v6: bool,
 }
 
 impl SimTcpWire {

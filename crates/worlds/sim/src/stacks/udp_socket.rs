@@ -5,12 +5,13 @@ use super::pair::SimPairRoute;
 use super::send_credit::SendCredit;
 use crate::context::SimEndpointContext;
 use crate::datagram::{
-    ICMP, ReassembledSimDatagram, SimDatagram, SimDatagramBody, UDP, ipv4_header,
+    FRAGMENT, FRAGMENT_HEADER, ICMP, ICMPV6, IPV6_HEADER, ReassembledSimDatagram, SimDatagram,
+    SimDatagramBody, UDP, ipv4_header, ipv6_header,
 };
 use crate::error::Result;
 use crate::run_state::SimRunState;
 use crate::run_trace::SimDepartureKind;
-use stackline_core::catalogue::{OptionKind, OptionTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, is_over_ipv6};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
@@ -39,8 +40,12 @@ pub(super) const RECEIVE_BUFFER: OptionTable = OptionTable::new(
 );
 /// Default size of both buffers in bytes, as in Linux.
 const BUFFER: u64 = 212_992;
-/// Bytes of the IPv4 and UDP headers.
+/// Bytes of the IPv4 and UDP headers, as a socket's buffer counts them.
 const HEADER: usize = 28;
+/// Bytes of the UDP header.
+const UDP_HEADER: usize = 8;
+/// The most bytes of headers of a packet: IPv6's with that of a fragment, and UDP's.
+const LONGEST_HEADER: usize = IPV6_HEADER + FRAGMENT_HEADER + UDP_HEADER;
 /// The largest number of incomplete datagrams that are kept; beyond it, the oldest is dropped.
 const INCOMPLETE: usize = 64;
 
@@ -64,6 +69,8 @@ pub(super) struct SimUdpSocket {
     endpoint: u32,
     /// Its own port and the peer's.
     ports: [u16; 2],
+    /// Whether its packets are of IPv6.
+    is_v6: bool,
     mtu: usize,
     credit: SendCredit,
     /// Size of the receive buffer, bytes.
@@ -107,6 +114,7 @@ impl SimUdpSocket {
             to: route.node(side.other()),
             ports: [side, side.other()].map(|side| ports[side.index()]),
             endpoint: route.endpoint(side),
+            is_v6: is_over_ipv6(stack),
             mtu: usize::try_from(route.mtu).unwrap_or(usize::MAX).max(64),
             credit: SendCredit::new(send_room.min(route.rooms[side.index()])),
             receive_room,
@@ -189,7 +197,7 @@ impl SimUdpSocket {
             SimDatagramBody::Control(control) => control.len(),
             _ => 0,
         };
-        let length = HEADER + carried;
+        let length = self.ip_header() + UDP_HEADER + carried;
         let identification = {
             let mut state = self.state.borrow_mut();
             state.identification = state.identification.wrapping_add(1);
@@ -208,17 +216,21 @@ impl SimUdpSocket {
                 shared,
             );
         }
-        let mut header = [0; HEADER];
-        header[..20].copy_from_slice(&ipv4_header(
-            self.from,
-            self.to,
-            UDP,
-            length,
-            identification,
-            0,
-        ));
-        header[20..].copy_from_slice(&self.udp_header(8 + carried));
-        self.hand_over(&header, length, body, unit, shared);
+        let mut header = SocketHeader::default();
+        if self.is_v6 {
+            let behind = UDP_HEADER + carried;
+            header.push(&ipv6_header(self.from, self.to, UDP, behind));
+        } else {
+            let (from, to) = (self.from, self.to);
+            header.push(&ipv4_header(from, to, UDP, length, identification, 0));
+        }
+        header.push(&self.udp_header(UDP_HEADER + carried));
+        self.hand_over(header.bytes(), length, body, unit, shared);
+    }
+
+    /// Bytes of the IP header of a whole datagram.
+    const fn ip_header(&self) -> usize {
+        if self.is_v6 { IPV6_HEADER } else { 20 }
     }
 
     fn udp_header(&self, length: usize) -> [u8; 8] {
@@ -229,39 +241,55 @@ impl SimUdpSocket {
         header
     }
 
-    /// Sends a datagram as IPv4 fragments: all but the last carry a multiple of 8 bytes, the unit of the offset.
+    /// Sends a datagram as fragments: all but the last carry a multiple of 8 bytes, the unit of the offset.
     fn send_fragments(
         &self,
         whole: ReassembledSimDatagram,
         unit: Option<i64>,
         shared: &SimRunState,
     ) {
-        let total = 8 + whole.bytes as usize;
-        let most = (self.mtu - 20) & !7;
+        let total = UDP_HEADER + whole.bytes as usize;
+        let before = self.ip_header() + if self.is_v6 { FRAGMENT_HEADER } else { 0 };
+        let most = (self.mtu - before) & !7;
         let count = total.div_ceil(most);
         for index in 0..count {
             let offset = index * most;
             let n = most.min(total - offset);
-            let more = u16::from(index + 1 < count) << 13;
-            let place = (offset / 8) as u16 | more;
-            let mut header = [0; HEADER];
-            header[..20].copy_from_slice(&ipv4_header(
-                self.from,
-                self.to,
-                UDP,
-                20 + n,
-                whole.identification,
-                place,
-            ));
-            header[20..].copy_from_slice(&self.udp_header(total));
-            let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
+            let mut header = SocketHeader::default();
+            self.push_fragment(&mut header, &whole, offset as u16, n, index + 1 < count);
+            let mut bytes = n;
+            if index == 0 {
+                header.push(&self.udp_header(total));
+                bytes -= UDP_HEADER;
+            }
             let body = SimDatagramBody::Fragment {
                 whole,
                 index: index as u16,
                 count: count as u16,
                 bytes: bytes as u32,
             };
-            self.hand_over(&header[..headers], 20 + n, body, unit, shared);
+            self.hand_over(header.bytes(), before + n, body, unit, shared);
+        }
+    }
+
+    /// The IP headers of a fragment with `n` bytes from that offset of its datagram on.
+    fn push_fragment(
+        &self,
+        header: &mut SocketHeader,
+        whole: &ReassembledSimDatagram,
+        offset: u16,
+        n: usize,
+        more: bool,
+    ) {
+        let (from, to, identification) = (self.from, self.to, whole.identification);
+        if self.is_v6 {
+            header.push(&ipv6_header(from, to, FRAGMENT, FRAGMENT_HEADER + n));
+            let [high, low] = (offset | u16::from(more)).to_be_bytes();
+            let [first, second] = identification.to_be_bytes();
+            header.push(&[UDP, 0, high, low, 0, 0, first, second]);
+        } else {
+            let place = offset / 8 | u16::from(more) << 13;
+            header.push(&ipv4_header(from, to, UDP, 20 + n, identification, place));
         }
     }
 
@@ -335,13 +363,28 @@ impl SimUdpSocket {
         }
     }
 
-    /// Answers for a closed socket: ICMP port unreachable (type 3, code 3) with the first 28 bytes of what came. Never answers ICMP itself.
+    /// Answers for a closed socket: ICMP port unreachable (type 3, code 3; over IPv6 type 1, code 4) with the headers of what came. Never
+    /// answers ICMP itself.
     fn refuse(&self, received: SimUdpReceived, shared: &SimRunState) {
         if received != SimUdpReceived::Refused {
-            let mut header = [0; HEADER];
-            header[..20].copy_from_slice(&ipv4_header(self.from, self.to, ICMP, 56, 0, 0));
-            (header[20], header[21]) = (3, 3);
-            self.hand_over(&header, 56, SimDatagramBody::Refused, None, shared);
+            let mut header = SocketHeader::default();
+            let quoted = self.ip_header() + UDP_HEADER;
+            let length = self.ip_header() + UDP_HEADER + quoted;
+            if self.is_v6 {
+                let behind = UDP_HEADER + quoted;
+                header.push(&ipv6_header(self.from, self.to, ICMPV6, behind));
+                header.push(&[1, 4, 0, 0, 0, 0, 0, 0]);
+            } else {
+                header.push(&ipv4_header(self.from, self.to, ICMP, length, 0, 0));
+                header.push(&[3, 3, 0, 0, 0, 0, 0, 0]);
+            }
+            self.hand_over(
+                header.bytes(),
+                length,
+                SimDatagramBody::Refused,
+                None,
+                shared,
+            );
         }
     }
 
@@ -396,6 +439,32 @@ impl SimUdpSocket {
         let mut state = self.state.borrow_mut();
         state.inbox.clear();
         state.waiting = 0;
+    }
+}
+
+/// The headers of a packet while they are put together.
+struct SocketHeader {
+    bytes: [u8; LONGEST_HEADER],
+    length: usize,
+}
+
+impl Default for SocketHeader {
+    fn default() -> Self {
+        Self {
+            bytes: [0; LONGEST_HEADER],
+            length: 0,
+        }
+    }
+}
+
+impl SocketHeader {
+    fn push(&mut self, header: &[u8]) {
+        self.bytes[self.length..][..header.len()].copy_from_slice(header);
+        self.length += header.len();
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 

@@ -83,7 +83,7 @@ impl QuicClient {
         let runtime = EndpointRuntime::new()?;
         let settings = QuicSettings::new(parameters);
         let (shown, fingerprint) = address.split_once('/').unwrap_or((address, ""));
-        let server = ip::resolve(shown)?
+        let server = ip::resolve(shown, &parameters.stack)?
             .as_socket()
             .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
         let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;

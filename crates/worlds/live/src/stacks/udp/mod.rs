@@ -17,7 +17,8 @@ use crate::stacks::contract::{
 use datagrams::{LiveUdpConversation, SEGMENTS};
 use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{
-    ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
+    ClosedForm, IP_FAMILY, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts,
+    StackTable, least_mtu_of_family,
 };
 use stackline_core::plan::Stack;
 use stackline_os::datagram_batch::LARGEST_DATAGRAM;
@@ -63,13 +64,14 @@ AwaitDisconnectIndication -> recv of BYE, answer",
         form: ClosedForm::Udp,
         ..StackTable::RELIABLE.facts
     },
+    least_mtu: least_mtu_of_family,
     ..StackTable::RELIABLE
 };
 
 /// The options of UDP.
-const OPTIONS: [OptionTable; 12] = StackTable::joined(&UDP_OPTIONS, &IP_OPTIONS);
+const OPTIONS: [OptionTable; 13] = StackTable::joined(&UDP_OPTIONS, &IP_OPTIONS);
 
-const UDP_OPTIONS: [OptionTable; 7] = [
+const UDP_OPTIONS: [OptionTable; 8] = [
     OptionTable::new(
         "batch",
         OptionKind::Number(1, 1024),
@@ -107,6 +109,7 @@ const UDP_OPTIONS: [OptionTable; 7] = [
         "any free port",
         "first port of the responders; replicas use consecutive ports",
     ),
+    IP_FAMILY,
 ];
 
 /// The stack `udp`.
@@ -132,7 +135,7 @@ impl LiveStack for Udp {
         parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
-        let target = ip::resolve(address)?;
+        let target = ip::resolve(address, &parameters.stack)?;
         let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
         let socket = Socket::new(domain, Type::DGRAM, None)
             .map_err(|e| ip::socket_unavailable("udp", &e))?;

@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::run_state::SimRunState;
 use crate::world::Connect;
 use stackline_core::catalogue::{
-    ClosedForm, PacketContent, ServiceMapping, StackFacts, StackTable,
+    ClosedForm, IP_FAMILY, PacketContent, ServiceMapping, StackFacts, StackTable,
+    least_mtu_of_family,
 };
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
@@ -28,7 +29,8 @@ const PORTS: [u16; 2] = [40_000, 4000];
 
 const TABLE: StackTable = StackTable {
     name: "udp",
-    summary: "UDP datagrams over IPv4 in virtual time: unordered, unacknowledged, counted",
+    summary: "UDP datagrams over IPv4 or IPv6 in virtual time: unordered, unacknowledged, counted",
+    least_mtu: least_mtu_of_family,
     largest_unit: LARGEST_DATAGRAM,
     least_bulk_unit: NUMBER as u64,
     reliable: false,
@@ -37,6 +39,7 @@ const TABLE: StackTable = StackTable {
         SEND_BUFFER,
         RECEIVE_BUFFER,
         TIMEOUT,
+        IP_FAMILY,
         super::ip_options::DSCP,
     ],
     mapping: ServiceMapping(
