@@ -12,8 +12,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+mod router_settings;
 mod step_schedule;
 
+pub use router_settings::{FirewallSettings, NatSettings, RouterSettings, StaticRoute};
 pub use step_schedule::{RateSchedule, StepSchedule};
 
 /// Largest packet of a link that declares no MTU, in bytes (Ethernet's).
@@ -110,6 +112,9 @@ pub struct NetworkHost {
     /// What its processor spends on programs in the simulated world.
     #[serde(default, skip_serializing_if = "ProgramCosts::is_nothing")]
     pub work: ProgramCosts,
+    /// Its own routes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<StaticRoute>,
 }
 
 /// The time a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and
@@ -311,6 +316,12 @@ pub struct NetworkSwitch {
     /// Set when it is an IMP of the ARPANET; the properties above do not apply to it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imp: Option<ImpSettings>,
+    /// Set when it is a router, which counts hops, has an address and sends ICMP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterSettings>,
+    /// Its own routes, if it is a router.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<StaticRoute>,
 }
 
 /// An Interface Message Processor (BBN Report 2499). A property that is absent has its value of January 1973.

@@ -11,8 +11,9 @@ mod network_figures;
 pub(crate) use expectation::{BoundItem, BoundSign, ConditionItem, ExpectationItem};
 pub(crate) use factor::{FactorItem, FactorSide, LevelItem, LinkProperty, VariedProperty, texts};
 pub(crate) use network::{
-    ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem,
-    NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
+    ClockItem, ClockKind, DelayItem, DisciplineItem, GateItem, ImpItem, JitterItem, LinkItem,
+    LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, RouteItem, RouterItem,
+    ScheduleItem, SettingItem, SwitchItem,
 };
 pub(crate) use network_figures::FigureKind;
 

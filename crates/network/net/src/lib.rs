@@ -12,6 +12,10 @@
 //! | [`packet`] | what travels: a packet, or several of one flow that offload left together |
 //! | [`tap`] | network events, their places and reasons, and the trait that receives them |
 //! | `topology` | nodes, ports, shortest paths |
+//! | `static_routes` | routes written in the text |
+//! | [`routed_packet`] | what a router reads of a packet, and which errors it reports |
+//! | [`icmp_limit`], [`nat_table`], [`firewall_table`] | what a router remembers, as machines |
+//! | [`flow_table`] | a table of limited size that forgets what is idle |
 //! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
 //! | `link_direction` | one direction of a link with the queue before it |
 //! | [`transmitter`] | when the last bit of a packet has gone onto the link |
@@ -29,14 +33,20 @@ mod bernoulli;
 pub mod cell_sizes;
 pub mod event_queue;
 mod explicit_rate;
+pub mod firewall_table;
+pub mod flow_table;
 mod host_interface;
+pub mod icmp_limit;
 pub mod jitter;
 mod link_direction;
 pub mod loss;
+pub mod nat_table;
 pub mod network;
 pub mod packet;
 pub mod queue;
+pub mod routed_packet;
 mod shared_buffer;
+mod static_routes;
 pub mod tap;
 mod topology;
 pub mod transmitter;

@@ -18,15 +18,18 @@ mod cell_forwarding;
 mod forward;
 mod hosts;
 mod queueing;
+mod router;
+mod routing;
 
 use crate::event_queue::EventQueue;
 use crate::explicit_rate::Circuit;
 use crate::host_interface::Card;
 use crate::link_direction::{LinkDirection, TrainSpan};
-use crate::packet::{NetworkPacket, NodeIndex, PacketPayload};
+use crate::packet::{NetworkPacket, NodeIndex, PacketPayload, node_of};
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::{DropReason, NetworkEvent, NetworkLocation, PortCounters, PortIndex, Tap};
 use crate::topology::Topology;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,8 +63,11 @@ pub struct Delivery<P> {
 pub struct RouteProperties {
     /// The directions of links that the path uses, in order.
     pub ports: Vec<PortIndex>,
-    /// The largest packet that fits all links of the path, in bytes of the network layer.
+    /// The largest packet that fits all links of the path, in bytes of the network layer. Links behind a router that
+    /// sends no ICMP do not count: no sender can find out what they carry.
     pub mtu: u64,
+    /// The largest packet that fits the links up to the first router, which its sender knows without being informed.
+    pub first_mtu: u64,
     /// Sum of the propagation delays.
     pub delay: Duration,
 }
@@ -105,6 +111,8 @@ struct PacketInTransit<P> {
     too_large: bool,
     /// The direction that refuses the rest of its cells.
     refused_at: Option<PortIndex>,
+    /// The router at which it is has admitted it: its hop is counted, its addresses are translated.
+    admitted: bool,
 }
 
 impl<P> PacketInTransit<P> {
@@ -118,6 +126,7 @@ impl<P> PacketInTransit<P> {
             incomplete: false,
             too_large: false,
             refused_at: None,
+            admitted: false,
         }
     }
 }
@@ -156,6 +165,10 @@ pub struct PacketNetwork<P, T = ()> {
     to_drop: Vec<(u32, DropReason)>,
     /// Slots of packets that gave their place in a shared buffer to a new one, or were refused; empty between events.
     displaced: Vec<u32>,
+    /// By [`NodeIndex`]: the routers; empty in a network without any.
+    routers: Vec<Option<Box<router::NetworkRouter>>>,
+    /// The smallest MTU of all links: no router has to look at a packet that is not larger.
+    least_mtu: u64,
     tap: T,
 }
 
@@ -176,13 +189,22 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         let mut path = RouteProperties {
             ports: Vec::new(),
             mtu: u64::MAX,
+            first_mtu: u64::MAX,
             delay: Duration::ZERO,
         };
         let mut at = from;
+        // The router that the packet left last.
+        let mut router = None;
         while at != to {
+            router = self.router(at).or(router);
             let port = self.topology.next(at, to, flow)?;
             let direction = self.directions.get(port.0 as usize)?;
-            path.mtu = path.mtu.min(direction.mtu);
+            if router.is_none() {
+                path.first_mtu = path.first_mtu.min(direction.mtu);
+            }
+            if !router.is_some_and(|router| router.silent) {
+                path.mtu = path.mtu.min(direction.mtu);
+            }
             path.delay += direction.least_delay();
             path.ports.push(port);
             at = self.topology.edge(port).to;
@@ -191,6 +213,13 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             }
         }
         Some(path)
+    }
+
+    /// The router with that address.
+    #[must_use]
+    pub fn router_at(&self, address: [u8; 4]) -> Option<NodeIndex> {
+        let node = node_of(address, self.cards.len() as u32)?;
+        self.router(node).map(|_| node)
     }
 
     /// Changes the rate, the delay, the loss and the queue limits of a link from now on. `plan` is the network as

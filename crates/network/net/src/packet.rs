@@ -3,6 +3,8 @@
 //!
 //! A train of segments is one [`NetworkPacket`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
+use crate::routed_packet::{CutPacket, FlowEnd, FlowSide, IcmpError, RoutedHeader};
+
 /// A host or a switch, by its place in the network: hosts first, in the order declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
@@ -13,6 +15,26 @@ pub struct NodeIndex(pub u32);
 pub const fn host_address(host: NodeIndex) -> [u8; 4] {
     // Neither 0 nor 255 as last byte: a /24 uses these for itself and for broadcasts.
     [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
+}
+
+/// The IPv4 address of a router, in every world that models it: `10.72.(i / 250).(i % 250 + 1)` for node `i` from 0 among
+/// the switches and routers of the network.
+#[must_use]
+pub const fn router_address(switch: u32) -> [u8; 4] {
+    [10, 72, (switch / 250 % 256) as u8, (switch % 250 + 1) as u8]
+}
+
+/// The node with that address in a network of `hosts` hosts; `None` where no host or router can have it. Whether the
+/// network has that many nodes is not checked.
+#[must_use]
+pub fn node_of(address: [u8; 4], hosts: u32) -> Option<NodeIndex> {
+    let [first, second, high, low] = address;
+    let index = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
+    match (first, second) {
+        (10, 71) if (1..=250).contains(&low) && index < hosts => Some(NodeIndex(index)),
+        (10, 72) if (1..=250).contains(&low) => Some(NodeIndex(hosts + index)),
+        _ => None,
+    }
 }
 
 /// Explicit congestion notification (RFC 3168).
@@ -95,6 +117,32 @@ pub trait PacketPayload: Sized {
     fn mark(&mut self);
     /// A copy, for a link that duplicates.
     fn again(&self) -> Self;
+
+    // What routers do. A world whose packets have no headers leaves all of it out: its routers count hops, and know
+    // flows by their numbers.
+
+    /// The headers; `None` where packets have none.
+    fn routed_header(&self) -> Option<RoutedHeader> {
+        None
+    }
+    /// Counts the time to live down by one.
+    fn count_down(&mut self) {}
+    /// Writes another address and port in place of one end. In an ICMP error, also in the packet that it quotes, at the
+    /// other side.
+    fn translate(&mut self, _side: FlowSide, _new: FlowEnd) {}
+    /// Cuts it into fragments (RFC 791, section 3.2): keeps the first, of at most `mtu` bytes, and returns the rest,
+    /// which may be too large still. `None`, and nothing is cut, if it cannot be. Called only on packets of one segment.
+    fn fragment(&mut self, _mtu: u64) -> Option<CutPacket<Self>> {
+        None
+    }
+    /// The ICMP error about it that a router with this address sends to its source, and the error's bytes.
+    fn icmp_error(&self, _error: IcmpError, _router: [u8; 4]) -> Option<(Self, u32)> {
+        None
+    }
+    /// What a router with this address answers when it is for the router itself, and the answer's bytes.
+    fn router_answer(&self, _router: [u8; 4]) -> Option<(Self, u32)> {
+        None
+    }
 }
 
 /// A packet on its way.
@@ -171,6 +219,26 @@ mod tests {
         assert_eq!(host_address(NodeIndex(249)), [10, 71, 0, 250]);
         assert_eq!(host_address(NodeIndex(250)), [10, 71, 1, 1]);
         assert_eq!(host_address(NodeIndex(63_999)), [10, 71, 255, 250]);
+    }
+
+    #[test]
+    fn nodes_are_found_by_their_addresses() {
+        for node in [0, 249, 250, 11_999] {
+            assert_eq!(
+                node_of(host_address(NodeIndex(node)), 12_000),
+                Some(NodeIndex(node))
+            );
+            let router = NodeIndex(12_000 + node);
+            assert_eq!(node_of(router_address(node), 12_000), Some(router));
+        }
+        for nobody in [
+            [10, 71, 0, 3],
+            [10, 71, 0, 0],
+            [10, 72, 0, 251],
+            [10, 73, 0, 1],
+        ] {
+            assert_eq!(node_of(nobody, 2), None);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! to one of them are computed when the first packet is on its way there.
 
 use crate::packet::NodeIndex;
+use crate::static_routes::StaticRoutes;
 use crate::tap::PortIndex;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BinaryHeap};
@@ -53,6 +54,8 @@ pub(crate) struct Topology {
     hops: Vec<PortIndex>,
     /// The number of hosts; nodes from this number on are switches.
     hosts: usize,
+    /// Routes that override the shortest paths: rare, so boxed.
+    written: Option<Box<StaticRoutes>>,
 }
 
 /// The routes from all core nodes to one core node.
@@ -105,14 +108,35 @@ impl Topology {
             columns,
             hops: Vec::new(),
             hosts: plan.hosts.len(),
+            written: None,
         };
         topology.fill_leaves();
+        topology.written = StaticRoutes::from_plan(plan, &nodes, |from, to| {
+            let towards = |port: &PortIndex| topology.edge(*port).to == to;
+            let out = topology.out.get(from.0 as usize).into_iter().flatten();
+            let ports: Vec<PortIndex> = out.copied().filter(towards).collect();
+            let mut equal = Vec::new();
+            cheapest(&topology.edges, &ports, &mut equal);
+            equal
+        });
         topology
+    }
+
+    /// Takes the seed by which flows are spread over the next hops of a written route.
+    pub(crate) fn spread_by(&mut self, salt: u32) {
+        if let Some(written) = &mut self.written {
+            written.salt = salt;
+        }
     }
 
     /// The port by which a packet of that flow leaves `at` on its way to `to`; `None` when no path leads there.
     #[inline]
     pub(crate) fn next(&self, at: NodeIndex, to: NodeIndex, flow: u32) -> Option<PortIndex> {
+        if let Some(written) = &self.written
+            && let Some(ports) = written.ports(at, to)
+        {
+            return pick(ports, flow ^ written.salt);
+        }
         let target = *self.leaf_of.get(to.0 as usize)?;
         if target == Some(at) {
             // The last hop, perhaps over one of several links.

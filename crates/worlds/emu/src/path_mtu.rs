@@ -2,7 +2,7 @@
 //! other host.
 //!
 //! A host whose paths have different MTUs has an interface with the largest and routes with the others, as if the MTU of every path had
-//! been discovered already: the modelled routers send no ICMP messages by which it could be.
+//! been discovered already, up to the first router: switches send no ICMP messages by which it could be, routers do.
 
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
@@ -61,21 +61,27 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
         ];
     }
     let machine = PacketNetwork::<EmptyProbePayload>::new(network, Seed::root(0), ());
-    let mtu = |from, to| {
-        machine
-            .path(NodeIndex(from), NodeIndex(to), 0)
-            .map(|path| path.mtu.min(MOST) as u32)
-    };
-    (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
+    let path = |from, to| machine.path(NodeIndex(from), NodeIndex(to), 0);
+    let first = |from, to| path(from, to).map(|path| path.first_mtu.min(MOST) as u32);
+    let whole = |from, to| path(from, to).map(|path| path.mtu.min(path.first_mtu).min(MOST) as u32);
+    (0..hosts)
+        .map(|host| mtus(host, hosts, &first, &whole))
+        .collect()
 }
 
-/// The MTUs of one host; `mtu` is the MTU of the path from one host to another, `None` without a path.
-fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
+/// The MTUs of one host. `first` is the MTU of the path from one host to another up to its first router, `whole` that of
+/// the whole path, `None` without a path.
+fn mtus(
+    host: u32,
+    hosts: u32,
+    first: &impl Fn(u32, u32) -> Option<u32>,
+    whole: &impl Fn(u32, u32) -> Option<u32>,
+) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
     let there: Vec<(u32, u32)> = others()
-        .filter_map(|other| Some((other, mtu(host, other)?)))
+        .filter_map(|other| Some((other, first(host, other)?)))
         .collect();
-    let back = others().filter_map(|other| mtu(other, host));
+    let back = others().filter_map(|other| whole(other, host));
     let route = there
         .iter()
         .map(|(_, mtu)| *mtu)
@@ -175,10 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_behind_a_router_is_left_to_discovery() {
+        let mut routed = network(&[9000, 1400]);
+        routed.switches[0].router = Some(plan::RouterSettings::default());
+        let own = |mtu| PathMtus {
+            interface: mtu,
+            route: mtu,
+            larger: Vec::new(),
+        };
+        assert_eq!(path_mtus(&routed), [own(9000), own(1400)]);
+    }
+
+    #[test]
     fn each_pair_has_its_own_mtu() {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
         assert_eq!(
-            mtus(0, 3, &mtu),
+            mtus(0, 3, &mtu, &mtu),
             PathMtus {
                 interface: 9000,
                 route: 1500,
@@ -186,7 +204,7 @@ mod tests {
             }
         );
         assert_eq!(
-            mtus(2, 3, &mtu),
+            mtus(2, 3, &mtu, &mtu),
             PathMtus {
                 interface: 1500,
                 route: 1500,

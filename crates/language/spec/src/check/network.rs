@@ -11,7 +11,9 @@ mod link;
 mod queue;
 mod rate;
 mod reachability;
+mod router;
 mod schedule;
+mod static_routes;
 
 use super::evaluate::fixed;
 use super::referenced_files::SpecFiles;
@@ -50,6 +52,7 @@ pub(crate) fn resolve(
     cells::report(item, &network, report);
     imp::report(item, report);
     full_size_packets::report(item, &network, report);
+    static_routes::report(item, &network, report);
     network
 }
 
@@ -68,6 +71,9 @@ pub(crate) fn resolve_names(item: &NetworkItem, report: &mut DiagnosticReport) -
     item.links
         .iter()
         .for_each(|link| ends(link, item, &nodes, report));
+    if !item.broken {
+        static_routes::check_names(item, report);
+    }
     if nodes.len() > MOST_NODES {
         let message = format!("a network may have at most {MOST_NODES} hosts and switches");
         report.push(Diagnostic::error(
@@ -138,6 +144,8 @@ fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
         abr: item.abr.is_some_and(|(on, _)| on),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
         imp: item.imp.as_ref().map(|item| imp::resolve(item, report)),
+        router: router::resolve(item, report),
+        routes: static_routes::resolve(&item.routes),
     }
 }
 

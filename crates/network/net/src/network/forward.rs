@@ -24,6 +24,9 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// Forwards a packet from a node to its next link, or drops it: no path, too many hops, or larger than the MTU.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: NodeIndex, slot: u32) {
+        if !self.routers.is_empty() && self.route(now, node, slot).is_none() {
+            return;
+        }
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
         };
@@ -140,6 +143,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return None;
         }
         let (span, last_port, hops) = (flight.arrival, flight.last_port, flight.hops);
+        let admitted = flight.admitted;
         let packet = flight.packet.split(at);
         flight.arrival = TrainSpan {
             first: span.first,
@@ -152,6 +156,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some(self.insert(PacketInTransit {
             last_port,
             hops,
+            admitted,
             ..PacketInTransit::new(packet, arrival)
         }))
     }
@@ -267,8 +272,10 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return;
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
-        // A host needs the whole packet; a switch begins to forward with the first segment.
-        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if flight.packet.to == node {
+        flight.admitted = false;
+        // A host needs the whole packet; a switch or router begins to forward with the first segment.
+        let at_host = flight.packet.to == node && (node.0 as usize) < self.cards.len();
+        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if at_host {
             (arrival.last, |_, slot| ForwardingEvent::Complete { slot })
         } else {
             (arrival.first, |node, slot| ForwardingEvent::At {

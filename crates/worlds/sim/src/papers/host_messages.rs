@@ -455,6 +455,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         Some(RouteProperties {
             ports: Vec::new(),
             mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
+            first_mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
             delay: Duration::ZERO,
         })
     }
