@@ -22,7 +22,7 @@ impl FirewallTable {
     /// Notes a packet on its way out.
     ///
     /// # Errors
-    /// It begins a connection for which there is no room.
+    /// It begins a connection, and the table is full.
     pub fn pass_outward(&mut self, now: Instant, flow: PacketFlow) -> Result<(), TableFull> {
         if self.known.use_entry(now, &flow).is_some() {
             return Ok(());

@@ -2,7 +2,7 @@
 //! `icmp_ratelimit`), one for all errors and one for each destination.
 
 use crate::packet::NodeIndex;
-use crate::routed_packet::IcmpError;
+use crate::routed_packet::RouterIcmpError;
 use alloc::collections::BTreeMap;
 use stackline_core::time::{Duration, Instant};
 
@@ -59,8 +59,8 @@ impl Default for IcmpLimit {
 impl IcmpLimit {
     /// Whether the error may be sent to that node now; then it counts. "Fragmentation needed" is not limited, as in
     /// Linux: path MTU discovery depends on it.
-    pub fn allows(&mut self, now: Instant, to: NodeIndex, error: IcmpError) -> bool {
-        if matches!(error, IcmpError::FragmentationNeeded { .. }) {
+    pub fn allows(&mut self, now: Instant, to: NodeIndex, error: RouterIcmpError) -> bool {
+        if matches!(error, RouterIcmpError::FragmentationNeeded { .. }) {
             return true;
         }
         let now = Instant(now.0 + BEGINNING);
@@ -85,7 +85,7 @@ mod tests {
     fn allowed(limit: &mut IcmpLimit, at_ms: u64, to: u32, times: usize) -> usize {
         let now = Instant(at_ms * 1_000_000);
         (0..times)
-            .filter(|_| limit.allows(now, NodeIndex(to), IcmpError::TimeExceeded))
+            .filter(|_| limit.allows(now, NodeIndex(to), RouterIcmpError::TimeExceeded))
             .count()
     }
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn fragmentation_needed_is_not_limited() {
         let mut limit = IcmpLimit::default();
-        let error = IcmpError::FragmentationNeeded { mtu: 1280 };
+        let error = RouterIcmpError::FragmentationNeeded { mtu: 1280 };
         let to = NodeIndex(1);
         assert!((0..1000).all(|_| limit.allows(Instant(0), to, error)));
     }

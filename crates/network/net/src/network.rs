@@ -113,6 +113,8 @@ struct PacketInTransit<P> {
     refused_at: Option<PortIndex>,
     /// The router at which it is has admitted it: its hop is counted, its addresses are translated.
     admitted: bool,
+    /// The router at which it is has just translated its destination.
+    translated: bool,
 }
 
 impl<P> PacketInTransit<P> {
@@ -127,6 +129,7 @@ impl<P> PacketInTransit<P> {
             too_large: false,
             refused_at: None,
             admitted: false,
+            translated: false,
         }
     }
 }

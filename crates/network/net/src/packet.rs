@@ -3,7 +3,7 @@
 //!
 //! A train of segments is one [`NetworkPacket`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
-use crate::routed_packet::{CutPacket, FlowEnd, FlowSide, IcmpError, RoutedHeader};
+use crate::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
 
 /// A host or a switch, by its place in the network: hosts first, in the order declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,7 +136,7 @@ pub trait PacketPayload: Sized {
         None
     }
     /// The ICMP error about it that a router with this address sends to its source, and the error's bytes.
-    fn icmp_error(&self, _error: IcmpError, _router: [u8; 4]) -> Option<(Self, u32)> {
+    fn icmp_error(&self, _error: RouterIcmpError, _router: [u8; 4]) -> Option<(Self, u32)> {
         None
     }
     /// What a router with this address answers when it is for the router itself, and the answer's bytes.

@@ -71,7 +71,7 @@ pub enum FlowSide {
 
 /// An ICMP error that a router sends (RFC 792, RFC 1191, RFC 1812).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IcmpError {
+pub enum RouterIcmpError {
     /// Type 11, code 0: the time to live ran out.
     TimeExceeded,
     /// Type 3, code 0: no route.

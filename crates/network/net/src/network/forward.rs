@@ -272,7 +272,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return;
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
-        flight.admitted = false;
+        (flight.admitted, flight.translated) = (false, false);
         // A host needs the whole packet; a switch or router begins to forward with the first segment.
         let at_host = flight.packet.to == node && (node.0 as usize) < self.cards.len();
         let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if at_host {

@@ -4,7 +4,9 @@ use crate::firewall_table::FirewallTable;
 use crate::icmp_limit::IcmpLimit;
 use crate::nat_table::NatTable;
 use crate::packet::{NodeIndex, router_address};
-use crate::routed_packet::{FlowEnd, FlowKind, FlowSide, IcmpError, PacketFlow, RoutedHeader};
+use crate::routed_packet::{
+    FlowEnd, FlowKind, FlowSide, PacketFlow, RoutedHeader, RouterIcmpError,
+};
 use crate::tap::DropReason;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,6 +48,8 @@ pub(super) struct AtRouter {
     pub(super) came_from: Option<NodeIndex>,
     /// The neighbour that it goes to.
     pub(super) goes_to: NodeIndex,
+    /// This router has just translated its destination.
+    pub(super) translated: bool,
 }
 
 impl AtRouter {
@@ -68,7 +72,7 @@ impl AtRouter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RouterRefusal {
     pub(super) reason: DropReason,
-    pub(super) error: Option<IcmpError>,
+    pub(super) error: Option<RouterIcmpError>,
 }
 
 impl RouterRefusal {
@@ -174,13 +178,13 @@ impl RouterFirewall {
             }
             return Err(RouterRefusal {
                 reason: DropReason::FirewallRefused,
-                error: self.rejects.then_some(IcmpError::Prohibited),
+                error: self.rejects.then_some(RouterIcmpError::Prohibited),
             });
         }
         if !packet.goes_out(self.outside) || packet.quoted().is_some() {
             return Ok(());
         }
-        // Fragments cannot be told apart by flow; going out they need not be.
+        // Fragments name no flow; going out they need none.
         let Some(flow) = packet.flow else {
             return Ok(());
         };
@@ -190,11 +194,11 @@ impl RouterFirewall {
 }
 
 impl RouterNat {
-    /// A packet from outside that is not for the router's own address any more: it was translated just now, or it has
-    /// no headers to translate. One that names an inner address itself is refused.
+    /// A packet from outside that goes on inside: it was translated just now, or it has no headers to translate and its
+    /// flow is known. One whose headers name an inner address is refused.
     fn admit_inward(&mut self, now: Instant, packet: &AtRouter) -> Result<(), RouterRefusal> {
-        let flow = packet.quoted().or(packet.flow.map(PacketFlow::reversed));
-        if flow.is_some_and(|flow| self.table.port_of(now, &flow).is_some()) {
+        let is_known = |flow: PacketFlow| self.table.port_of(now, &flow.reversed()).is_some();
+        if packet.translated || packet.header.is_none() && packet.flow.is_some_and(is_known) {
             return Ok(());
         }
         Err(RouterRefusal::silent(DropReason::NotTranslated))

@@ -7,7 +7,7 @@ use crate::link_direction::TrainSpan;
 use crate::packet::{
     EcnMarking, NetworkPacket, NodeIndex, PacketPayload, SegmentSizes, host_address, node_of,
 };
-use crate::routed_packet::{FlowSide, IcmpError};
+use crate::routed_packet::{FlowSide, RouterIcmpError};
 use crate::tap::{DropReason, NetworkEvent, NetworkLocation, PortIndex, Tap};
 use stackline_core::network::MOST_HOPS;
 use stackline_core::time::Instant;
@@ -64,14 +64,14 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         if expired {
             return Err(RouterRefusal {
                 reason: DropReason::TtlExpired,
-                error: Some(IcmpError::TimeExceeded),
+                error: Some(RouterIcmpError::TimeExceeded),
             });
         }
         let NetworkPacket { from, to, flow, .. } = flight.packet;
         let Some(port) = edges.next(node, to, flow) else {
             return Err(RouterRefusal {
                 reason: DropReason::NoPath,
-                error: Some(IcmpError::NetUnreachable),
+                error: Some(RouterIcmpError::NetUnreachable),
             });
         };
         let at_router = AtRouter {
@@ -82,6 +82,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             },
             came_from: flight.last_port.map(|port| edges.edge(port).from),
             goes_to: edges.edge(port).to,
+            translated: flight.translated,
         };
         let router = self
             .routers
@@ -126,7 +127,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
                 let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
                 let refusal = RouterRefusal {
                     reason: DropReason::TooLarge,
-                    error: Some(IcmpError::FragmentationNeeded { mtu }),
+                    error: Some(RouterIcmpError::FragmentationNeeded { mtu }),
                 };
                 return self.refuse(now, node, slot, refusal);
             }
@@ -202,7 +203,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         now: Instant,
         node: NodeIndex,
         slot: u32,
-        error: IcmpError,
+        error: RouterIcmpError,
     ) -> Option<NetworkPacket<P>> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let header = packet.payload.routed_header()?;
@@ -234,6 +235,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             debug_assert_eq!(side, FlowSide::Destination);
             flight.packet.payload.translate(side, end);
             flight.packet.to = to;
+            flight.translated = true;
             return self.forward(now, node, slot);
         }
         let Some(flight) = self.remove(slot) else {

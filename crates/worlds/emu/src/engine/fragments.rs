@@ -12,6 +12,9 @@ pub(super) fn fragment(frame: &mut VnetFrame, mtu: u64) -> Option<CutPacket<Vnet
     let packet = frame.bytes().get(NETWORK..)?;
     let (ip, total) = (header_length(packet), usize::from(read_u16(packet, 2)));
     let place = read_u16(packet, 6);
+    if total as u64 <= mtu {
+        return None;
+    }
     // A whole number of units of 8 bytes.
     let first = usize::try_from(mtu).unwrap_or(total).checked_sub(ip)? & !7;
     if place & DONT_FRAGMENT != 0 || first == 0 || total <= ip + first || total > packet.len() {

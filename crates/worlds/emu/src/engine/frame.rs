@@ -12,7 +12,7 @@ use super::header::{
 };
 use super::{fragments, routed_frame, router_frames};
 use stackline_net::PacketPayload;
-use stackline_net::routed_packet::{CutPacket, FlowEnd, FlowSide, IcmpError, RoutedHeader};
+use stackline_net::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
 
 /// Greatest length of all headers together: IPv4 and TCP headers have at most 60 bytes each.
 const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
@@ -275,7 +275,7 @@ impl PacketPayload for VnetFrame {
         fragments::fragment(self, mtu)
     }
 
-    fn icmp_error(&self, error: IcmpError, router: [u8; 4]) -> Option<(Self, u32)> {
+    fn icmp_error(&self, error: RouterIcmpError, router: [u8; 4]) -> Option<(Self, u32)> {
         router_frames::icmp_error(self, error, router).map(Self::with_packet_bytes)
     }
 

@@ -104,7 +104,7 @@ pub(super) fn count_down(frame: &mut [u8]) {
 enum Checksum {
     /// At this offset, the complement of the sum.
     Closed(usize),
-    /// At this offset, and zero means that there is none.
+    /// At this offset; zero stands for no checksum.
     Optional(usize),
     /// At this offset, the sum itself: of the pseudo-header, to be completed by offload.
     Open(usize),
@@ -128,7 +128,7 @@ fn replace(bytes: &mut [u8], at: usize, new: u16, checksums: &[Checksum]) {
             Checksum::Open(_) => fold(u32::from(old) + change),
             Checksum::Optional(_) if old == 0 => continue,
             Checksum::Optional(_) => match !fold(u32::from(!old) + change) {
-                // Zero would mean that there is no checksum (RFC 768).
+                // Zero would stand for no checksum (RFC 768).
                 0 => 0xffff,
                 sum => sum,
             },

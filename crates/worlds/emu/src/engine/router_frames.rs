@@ -6,7 +6,7 @@ use super::completion::sum;
 use super::frame::VnetFrame;
 use super::header::{NETWORK, VIRTIO, read_u16};
 use super::routed_frame::{ECHO_REPLY, ECHO_REQUEST, ICMP, header_length, routed_header};
-use stackline_net::routed_packet::IcmpError;
+use stackline_net::routed_packet::RouterIcmpError;
 
 /// Time to live of what a router sends, Linux's default.
 const TTL: u8 = 64;
@@ -18,14 +18,14 @@ const LONGEST_ERROR: usize = 576;
 /// The error about a frame's packet that a router sends to its source.
 pub(super) fn icmp_error(
     frame: &VnetFrame,
-    error: IcmpError,
+    error: RouterIcmpError,
     router: [u8; 4],
 ) -> Option<VnetFrame> {
     let (kind, code, mtu) = match error {
-        IcmpError::TimeExceeded => (11, 0, 0),
-        IcmpError::NetUnreachable => (3, 0, 0),
-        IcmpError::FragmentationNeeded { mtu } => (3, 4, mtu),
-        IcmpError::Prohibited => (3, 13, 0),
+        RouterIcmpError::TimeExceeded => (11, 0, 0),
+        RouterIcmpError::NetUnreachable => (3, 0, 0),
+        RouterIcmpError::FragmentationNeeded { mtu } => (3, 4, mtu),
+        RouterIcmpError::Prohibited => (3, 13, 0),
     };
     quoting(frame, [kind, code], mtu, router)
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::buffer::PooledBuffer;
 use crate::engine::completion::sum;
 use crate::engine::header;
+use crate::engine::routed_frame::routed_header;
 use crate::engine::sample_frames;
 use stackline_net::PacketPayload;
 
@@ -44,7 +45,7 @@ fn fragments_put_together_are_the_packet() {
     let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
     // 1400 bytes have room for 172 units of 8 bytes behind the header.
     assert_eq!(lengths, [1396, 1396, 276]);
-    let mut data = Vec::new();
+    let mut data: Vec<u8> = Vec::new();
     for part in &parts {
         assert_eq!(usize::from(read_u16(part, 6) & OFFSET) * 8, data.len());
         assert_eq!(usize::from(read_u16(part, 2)), part.len());

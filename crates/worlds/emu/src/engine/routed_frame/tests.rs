@@ -108,7 +108,7 @@ proptest! {
             frame.count_down();
             frame.translate(FlowSide::Source, SERVER);
             frame.translate(FlowSide::Destination, SERVER);
-            let _ = frame.icmp_error(stackline_net::routed_packet::IcmpError::TimeExceeded, [1; 4]);
+            let _ = frame.icmp_error(stackline_net::routed_packet::RouterIcmpError::TimeExceeded, [1; 4]);
             let _ = frame.router_answer([1; 4]);
             let _ = frame.fragment(mtu);
         }

@@ -45,7 +45,12 @@ fn echo(identifier: u16, data: usize) -> VnetFrame {
 #[test]
 fn errors_quote_the_packet_up_to_576_bytes() {
     let about = segment();
-    let error = icmp_error(&about, IcmpError::FragmentationNeeded { mtu: 1280 }, ROUTER).unwrap();
+    let error = icmp_error(
+        &about,
+        RouterIcmpError::FragmentationNeeded { mtu: 1280 },
+        ROUTER,
+    )
+    .unwrap();
     let packet = checked(&error);
     assert_eq!(packet.len(), 576);
     assert_eq!(packet[12..20], [10, 72, 0, 1, 10, 71, 0, 1]);
@@ -54,14 +59,14 @@ fn errors_quote_the_packet_up_to_576_bytes() {
         (3, 4, 1280)
     );
     assert_eq!(packet[28..], about.bytes()[NETWORK..][..548]);
-    let short = icmp_error(&echo(1, 8), IcmpError::TimeExceeded, ROUTER).unwrap();
+    let short = icmp_error(&echo(1, 8), RouterIcmpError::TimeExceeded, ROUTER).unwrap();
     let packet = checked(&short);
     assert_eq!((packet.len(), packet[20], packet[21]), (28 + 36, 11, 0));
 }
 
 #[test]
 fn errors_are_recognised_and_not_reported() {
-    let error = icmp_error(&segment(), IcmpError::TimeExceeded, ROUTER).unwrap();
+    let error = icmp_error(&segment(), RouterIcmpError::TimeExceeded, ROUTER).unwrap();
     let header = error.routed_header().unwrap();
     assert!(!header.may_report);
     assert_eq!(header.quoted, segment().routed_header().unwrap().flow);
@@ -125,7 +130,7 @@ fn an_error_is_translated_inside_and_outside() {
     };
     let mut sent = segment();
     sent.translate(FlowSide::Source, outer);
-    let mut error = icmp_error(&sent, IcmpError::TimeExceeded, [10, 72, 0, 5]).unwrap();
+    let mut error = icmp_error(&sent, RouterIcmpError::TimeExceeded, [10, 72, 0, 5]).unwrap();
     assert_eq!(error.routed_header().unwrap().quoted.unwrap().source, outer);
     error.translate(FlowSide::Destination, inner.source);
     let packet = checked(&error);
