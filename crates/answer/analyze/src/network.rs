@@ -12,11 +12,17 @@ use stackline_core::plan::Plan;
 use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reasons of drops that happen after a packet has left the queue: such a packet is counted in `packets` too.
-const AFTER_LEAVING: [&str; 3] = [
+/// Reasons of drops that happen after a packet has left the queue: such a packet is counted in `packets` too. What a router drops
+/// counts where it came in.
+const AFTER_LEAVING: [&str; 8] = [
     "lost on the link",
     "bit error on the link",
     "no free buffer in the host's interface",
+    "time to live ran out",
+    "no address translation",
+    "table of address translations full",
+    "refused by the firewall",
+    "table of the firewall full",
 ];
 
 impl PortSummary {

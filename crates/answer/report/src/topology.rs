@@ -3,6 +3,7 @@
 //! It computes no routes: paths are given by the code that forwards the packets.
 
 pub(crate) mod path_facts;
+mod routers;
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
@@ -83,6 +84,7 @@ fn hosts(network: &Network) -> Vec<String> {
         ]
         .into_iter()
         .flatten()
+        .chain(routers::describe_routes(&host.routes))
         .collect();
         vec![
             host.name.clone(),
@@ -157,25 +159,26 @@ fn clock(clock: &ClockModel) -> Option<String> {
 }
 
 fn switches(network: &Network) -> Vec<String> {
-    let kind = |switch: &NetworkSwitch| {
+    let name = |at: usize, switch: &NetworkSwitch| {
+        let name = &switch.name;
         if switch.imp.is_some() {
-            "IMP"
-        } else {
-            "switch"
+            return format!("IMP {name}");
+        }
+        let router = switch.router.as_ref();
+        match router.and_then(|_| routers::router_address(at)) {
+            Some(address) => format!("router {name} ({address})"),
+            None => format!("switch {name}"),
         }
     };
-    let lines = network.switches.iter().map(|switch| {
-        format!(
-            "{} {}: {}",
-            kind(switch),
-            switch.name,
-            describe_switch(switch)
-        )
-    });
+    let lines = network
+        .switches
+        .iter()
+        .enumerate()
+        .map(|(at, switch)| format!("{}: {}", name(at, switch), describe_switch(switch)));
     lines.flat_map(|line| wrap(&line, WIDTH)).collect()
 }
 
-/// A switch's buffer, cells and queues.
+/// A switch's buffer, cells and queues, and what a router does beside.
 pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
     if let Some(imp) = &switch.imp {
         return described_imp(imp);
@@ -195,6 +198,8 @@ pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
     said.with(switch.queue.as_ref(), |queue| {
         format!("queues {}", path_facts::queue(queue))
     });
+    said.extend(switch.router.iter().flat_map(routers::describe_router));
+    said.extend(routers::describe_routes(&switch.routes));
     said.join(", ")
 }
 
@@ -511,11 +516,16 @@ pub fn topology_json(network: &Network, host_paths: &[HostPath]) -> Value {
             "bandwidth_delay_bytes": product(pair),
         })
     };
+    let routers = network.switches.iter().enumerate();
+    let router_addresses = routers.filter(|(_, switch)| switch.router.is_some());
+    let router_addresses = router_addresses
+        .map(|(at, router)| (router.name.clone(), routers::router_address(at).into()));
     let addresses: serde_json::Map<String, Value> = network
         .hosts
         .iter()
         .enumerate()
         .map(|(at, host)| (host.name.clone(), address(at).into()))
+        .chain(router_addresses)
         .collect();
     object!({
         "network": network,

@@ -12,9 +12,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+mod router_settings;
 mod step_schedule;
 mod traffic_control;
 
+pub use router_settings::{FirewallSettings, NatSettings, RouterSettings, StaticRoute};
 pub use step_schedule::{RateSchedule, StepSchedule};
 pub use traffic_control::{
     ClassService, DSCP_NAMES, DelaySkipping, DualPi2Settings, FourStateLoss, LARGEST_DSCP, Policer,
@@ -115,6 +117,9 @@ pub struct NetworkHost {
     /// What its processor spends on programs in the simulated world.
     #[serde(default, skip_serializing_if = "ProgramCosts::is_nothing")]
     pub work: ProgramCosts,
+    /// Its own routes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<StaticRoute>,
 }
 
 /// The time a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and
@@ -316,6 +321,12 @@ pub struct NetworkSwitch {
     /// Set when it is an IMP of the ARPANET; the properties above do not apply to it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imp: Option<ImpSettings>,
+    /// Set when it is a router, which counts hops, has an address and sends ICMP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterSettings>,
+    /// Its own routes, if it is a router.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<StaticRoute>,
 }
 
 /// An Interface Message Processor (BBN Report 2499). A property that is absent has its value of January 1973.

@@ -1,9 +1,9 @@
 //! The routes that packets take through a declared network.
 //!
-//! A route is the shortest path, where a link costs its propagation delay and the transmission time of a packet of
+//! A route is what is written at a node (`route b via r2`), or else the shortest path, where a link costs its propagation delay and the transmission time of a packet of
 //! 1500 bytes. The simulated and emulated networks spread flows over paths of equal cost; here one of them is chosen.
 
-use crate::network::{LinkRate, Network, NetworkLink};
+use crate::network::{LinkRate, Network, NetworkLink, StaticRoute};
 use crate::time::Duration;
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec;
@@ -28,6 +28,9 @@ pub fn find_shortest_route<'n>(
     let names = hosts.chain(network.switches.iter().map(|switch| switch.name.as_str()));
     let nodes: BTreeMap<&str, usize> = names.zip(0..).collect();
     let (start, goal) = (*nodes.get(from)?, *nodes.get(to)?);
+    if has_written_routes(network) {
+        return walk(network, &nodes, start, goal);
+    }
     let by = tree(&leaving(network, &nodes), start);
     let mut links = Vec::new();
     let mut at = goal;
@@ -38,6 +41,112 @@ pub fn find_shortest_route<'n>(
     }
     links.reverse();
     Some(links)
+}
+
+/// Where packets to the node `to` go next from each node, if that is certain: nodes with next hops among which flows are
+/// spread are left out, and so are those from which no path leads there.
+#[must_use]
+pub fn next_nodes<'n>(network: &'n Network, to: &str) -> BTreeMap<&'n str, &'n str> {
+    let hosts = network.hosts.iter().map(|host| host.name.as_str());
+    let names = hosts.chain(network.switches.iter().map(|switch| switch.name.as_str()));
+    let names: Vec<&str> = names.collect();
+    let nodes: BTreeMap<&str, usize> = names.iter().copied().zip(0..).collect();
+    let Some(goal) = nodes.get(to).copied() else {
+        return BTreeMap::new();
+    };
+    let steps = next_steps(network, &nodes, goal);
+    let mut certain = BTreeMap::new();
+    for (name, steps) in names.iter().zip(&steps).filter(|(name, _)| **name != to) {
+        let next = steps.first().map(|(next, _)| *next);
+        if let Some(next) = next.filter(|next| steps.iter().all(|(other, _)| other == next)) {
+            certain.extend(names.get(next).map(|next| (*name, *next)));
+        }
+    }
+    certain
+}
+
+/// Whether any node has routes of its own.
+fn has_written_routes(network: &Network) -> bool {
+    let hosts = network.hosts.iter().map(|host| &host.routes);
+    let switches = network.switches.iter().map(|switch| &switch.routes);
+    hosts.chain(switches).any(|routes| !routes.is_empty())
+}
+
+/// The links of the path from one node to another by the routes of each node on it; `None` if it comes back to a node.
+fn walk<'n>(
+    network: &'n Network,
+    nodes: &BTreeMap<&str, usize>,
+    start: usize,
+    goal: usize,
+) -> Option<Vec<RouteStep<'n>>> {
+    let steps = next_steps(network, nodes, goal);
+    let mut links = Vec::new();
+    let mut at = start;
+    while at != goal {
+        let (next, step) = steps.get(at)?.first()?;
+        links.push(*step);
+        at = *next;
+        if links.len() > steps.len() {
+            return None;
+        }
+    }
+    Some(links)
+}
+
+/// For each node, the equal next nodes on the way to `goal`, with the links there.
+fn next_steps<'n>(
+    network: &'n Network,
+    nodes: &BTreeMap<&str, usize>,
+    goal: usize,
+) -> Vec<Vec<(usize, RouteStep<'n>)>> {
+    let leaving = leaving(network, nodes);
+    let hosts = network.hosts.len();
+    let distance = distances(&leaving, hosts, goal);
+    let host_routes = network.hosts.iter().map(|host| &host.routes);
+    let routes = host_routes.chain(network.switches.iter().map(|switch| &switch.routes));
+    let index = |name: &str| nodes.get(name).copied();
+    let mut next = Vec::new();
+    for ((steps, routes), here) in leaving.iter().zip(routes).zip(&distance) {
+        let direct = steps.iter().any(|(next, _)| *next == goal);
+        let exact = |route: &&StaticRoute| route.to.as_deref().and_then(index) == Some(goal);
+        let default = |route: &&StaticRoute| route.to.is_none() && !direct;
+        let written = routes
+            .iter()
+            .find(exact)
+            .or_else(|| routes.iter().find(default));
+        let is_next = |(next, (link, _)): &&(usize, RouteStep<'n>)| match written {
+            Some(route) => route.via.iter().any(|via| index(via) == Some(*next)),
+            None => {
+                let beyond = distance.get(*next).copied().unwrap_or(u64::MAX);
+                beyond != u64::MAX && beyond.saturating_add(cost_ns(link).max(1)) == *here
+            }
+        };
+        next.push(steps.iter().filter(is_next).copied().collect());
+    }
+    next
+}
+
+/// The cost from each node to `goal`; `u64::MAX` where no path leads there. Hosts do not forward.
+fn distances(leaving: &[Vec<(usize, RouteStep<'_>)>], hosts: usize, goal: usize) -> Vec<u64> {
+    let mut entering: Vec<Vec<(usize, u64)>> = vec![Vec::new(); leaving.len()];
+    for (from, steps) in leaving.iter().enumerate() {
+        for (to, (link, _)) in steps {
+            entering[*to].push((from, cost_ns(link).max(1)));
+        }
+    }
+    let mut best = vec![u64::MAX; leaving.len()];
+    let mut open = BinaryHeap::from([Reverse((0_u64, goal))]);
+    while let Some(Reverse((cost, at))) = open.pop() {
+        let known = best.get_mut(at).filter(|known| cost < **known);
+        let Some(known) = known else { continue };
+        *known = cost;
+        if at < hosts && at != goal {
+            continue;
+        }
+        let before = entering.get(at).into_iter().flatten();
+        open.extend(before.map(|(from, link)| Reverse((cost.saturating_add(*link), *from))));
+    }
+    best
 }
 
 /// For each node, the nodes its links lead to, in the order of declaration.

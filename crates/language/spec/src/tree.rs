@@ -11,9 +11,10 @@ mod network_figures;
 pub(crate) use expectation::{BoundItem, BoundSign, ConditionItem, ExpectationItem};
 pub(crate) use factor::{FactorItem, FactorSide, LevelItem, LinkProperty, VariedProperty, texts};
 pub(crate) use network::{
-    BucketItem, ClassItem, ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem,
-    LinkItem, LossItem, NetworkItem, NodeItem, PolicerItem, QueueItem, QueueLimit, RateItem,
-    ReorderItem, ScheduleItem, SettingItem, ShaperItem, ShaperLimit, SwitchItem,
+    BucketItem, ClassItem, ClockItem, ClockKind, DelayItem, DisciplineItem, GateItem, ImpItem,
+    JitterItem, LinkItem, LossItem, NetworkItem, NodeItem, PolicerItem, QueueItem, QueueLimit,
+    RateItem, ReorderItem, RouteItem, RouterItem, ScheduleItem, SettingItem, ShaperItem,
+    ShaperLimit, SwitchItem,
 };
 pub(crate) use network_figures::FigureKind;
 

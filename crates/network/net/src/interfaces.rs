@@ -3,7 +3,7 @@
 //!
 //! The host itself stays a node too: packets from it and to it take the shortest path over any of its links.
 
-use crate::packet::NodeIndex;
+use crate::packet::{FIRST_NET, NodeIndex, ROUTER_NET};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -122,6 +122,24 @@ impl InterfaceTable {
                 .get(own as usize)
                 .map_or(node, |interface| interface.host),
         }
+    }
+
+    /// The node with that address: an interface of a host, or a router or switch; `None` where the network has no such node.
+    #[must_use]
+    pub fn node_at(&self, address: [u8; 4]) -> Option<NodeIndex> {
+        let [10, net, high, low] = address else {
+            return None;
+        };
+        let index = (u32::from(high) * 250 + u32::from(low)).checked_sub(1)?;
+        if !(1..=250).contains(&low) {
+            return None;
+        }
+        let Some(interface) = net.checked_sub(FIRST_NET) else {
+            let node = self.second.len() as u32 + index;
+            return (net == ROUTER_NET && node < self.nodes).then_some(NodeIndex(node));
+        };
+        let place = self.position(index, u32::from(interface))?;
+        Some(self.all[place].node)
     }
 
     /// Whether a node is an interface of a host with several.

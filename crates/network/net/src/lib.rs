@@ -13,6 +13,10 @@
 //! | [`tap`] | network events, their places and reasons, and the trait that receives them |
 //! | [`interfaces`] | hosts with several interfaces |
 //! | `topology` | nodes, ports, shortest paths |
+//! | `static_routes` | routes written in the text |
+//! | [`routed_packet`] | what a router reads of a packet, and which errors it reports |
+//! | [`icmp_limit`], [`nat_table`], [`firewall_table`] | what a router remembers, as machines |
+//! | [`flow_table`] | a table of limited size that forgets what is idle |
 //! | [`event_queue`] | pending events in the order of time: a monotone radix heap |
 //! | `link_direction` | one direction of a link with the queue before it |
 //! | `entry_rules` | what happens before the queue: policers, code points |
@@ -35,17 +39,23 @@ pub mod cell_sizes;
 mod entry_rules;
 pub mod event_queue;
 mod explicit_rate;
+pub mod firewall_table;
+pub mod flow_table;
 mod host_interface;
+pub mod icmp_limit;
 pub mod interfaces;
 pub mod jitter;
 mod link_direction;
 pub mod loss;
+pub mod nat_table;
 pub mod network;
 pub mod packet;
 pub mod queue;
 mod queue_kind;
+pub mod routed_packet;
 mod send_limits;
 mod shared_buffer;
+mod static_routes;
 pub mod tap;
 pub mod token_bucket;
 mod topology;

@@ -18,6 +18,8 @@ mod cell_forwarding;
 mod forward;
 mod hosts;
 mod queueing;
+mod router;
+mod routing;
 
 use crate::event_queue::EventQueue;
 use crate::explicit_rate::Circuit;
@@ -28,6 +30,7 @@ use crate::packet::{NetworkPacket, NodeIndex, PacketPayload};
 use crate::shared_buffer::SharedBuffer;
 use crate::tap::{DropReason, NetworkEvent, NetworkLocation, PortCounters, PortIndex, Tap};
 use crate::topology::Topology;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -61,8 +64,11 @@ pub struct Delivery<P> {
 pub struct RouteProperties {
     /// The directions of links that the path uses, in order.
     pub ports: Vec<PortIndex>,
-    /// The largest packet that fits all links of the path, in bytes of the network layer.
+    /// The largest packet that fits all links of the path, in bytes of the network layer. Links behind a router that
+    /// sends no ICMP do not count: no sender can find out what they carry.
     pub mtu: u64,
+    /// The largest packet that fits the links up to the first router, which its sender knows without being informed.
+    pub first_mtu: u64,
     /// Sum of the propagation delays.
     pub delay: Duration,
     /// What routing counts: the propagation delays and the time that a packet of 1500 bytes takes on each link, in ns.
@@ -108,6 +114,10 @@ struct PacketInTransit<P> {
     too_large: bool,
     /// The direction that refuses the rest of its cells.
     refused_at: Option<PortIndex>,
+    /// The router at which it is has admitted it: its hop is counted, its addresses are translated.
+    admitted: bool,
+    /// The router at which it is has just translated its destination.
+    translated: bool,
 }
 
 impl<P> PacketInTransit<P> {
@@ -121,6 +131,8 @@ impl<P> PacketInTransit<P> {
             incomplete: false,
             too_large: false,
             refused_at: None,
+            admitted: false,
+            translated: false,
         }
     }
 }
@@ -159,6 +171,10 @@ pub struct PacketNetwork<P, T = ()> {
     to_drop: Vec<(u32, DropReason)>,
     /// Slots of packets that gave their place in a shared buffer to a new one, or were refused; empty between events.
     displaced: Vec<u32>,
+    /// By [`NodeIndex`]: the routers; empty in a network without any.
+    routers: Vec<Option<Box<router::NetworkRouter>>>,
+    /// The smallest MTU of all links: no router has to look at a packet that is not larger.
+    least_mtu: u64,
     tap: T,
 }
 
@@ -179,19 +195,28 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         let mut path = RouteProperties {
             ports: Vec::new(),
             mtu: u64::MAX,
+            first_mtu: u64::MAX,
             delay: Duration::ZERO,
             cost: 0,
         };
         let goal = self.topology.interfaces().owner(to);
         let mut at = from;
+        // The router that the packet left last.
+        let mut router = None;
         while at != goal {
             if at != from && self.topology.is_astray(at, to) {
                 return None;
             }
+            router = self.router(at).or(router);
             let port = self.topology.next(at, to, flow)?;
             let direction = self.directions.get(port.0 as usize)?;
             path.cost = path.cost.saturating_add(self.topology.edge(port).cost);
-            path.mtu = path.mtu.min(direction.mtu);
+            if router.is_none() {
+                path.first_mtu = path.first_mtu.min(direction.mtu);
+            }
+            if !router.is_some_and(|router| router.silent) {
+                path.mtu = path.mtu.min(direction.mtu);
+            }
             path.delay += direction.least_delay();
             path.ports.push(port);
             at = self.topology.edge(port).to;
@@ -206,6 +231,13 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     #[must_use]
     pub const fn interfaces(&self) -> &InterfaceTable {
         self.topology.interfaces()
+    }
+
+    /// The router with that address.
+    #[must_use]
+    pub fn router_at(&self, address: [u8; 4]) -> Option<NodeIndex> {
+        let node = self.topology.interfaces().node_at(address)?;
+        self.router(node).map(|_| node)
     }
 
     /// Changes the rate, the delay, the loss and the queue limits of a link from now on. `plan` is the network as

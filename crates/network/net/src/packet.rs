@@ -3,9 +3,16 @@
 //!
 //! A train of segments is one [`NetworkPacket`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
+use crate::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
+
 /// A host or a switch, by its place in the network: hosts first, in the order declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
+
+/// The second byte of the IPv4 addresses of first interfaces; further ones have the numbers behind it.
+pub(crate) const FIRST_NET: u8 = 71;
+/// The second byte of the IPv4 addresses of routers.
+pub(crate) const ROUTER_NET: u8 = 70;
 
 /// The IPv4 address of a host, in every world that models it: that of its first interface.
 #[must_use]
@@ -17,7 +24,7 @@ pub const fn host_address(host: NodeIndex) -> [u8; 4] {
 /// There is room for 64,000 hosts.
 #[must_use]
 pub const fn interface_address(host: NodeIndex, interface: u32) -> [u8; 4] {
-    let net = 71 + interface as u8;
+    let net = FIRST_NET + interface as u8;
     // Neither 0 nor 255 as last byte: a /24 uses these for itself and for broadcasts.
     [
         10,
@@ -40,6 +47,13 @@ pub const fn interface_address_v6(host: NodeIndex, interface: u32) -> [u8; 16] {
     let [a, b, c, d] = (host.0 + 1).to_be_bytes();
     let interface = interface as u8;
     [0xfd, 0x71, 0, 0, 0, 0, 0, interface, 0, 0, 0, 0, a, b, c, d]
+}
+
+/// The IPv4 address of a router, in every world that models it: `10.70.(i / 250).(i % 250 + 1)` for node `i` from 0 among
+/// the switches and routers of the network.
+#[must_use]
+pub const fn router_address(switch: u32) -> [u8; 4] {
+    [10, ROUTER_NET, (switch / 250 % 256) as u8, (switch % 250 + 1) as u8]
 }
 
 /// Explicit congestion notification (RFC 3168).
@@ -126,6 +140,32 @@ pub trait PacketPayload: Sized {
     fn set_dscp(&mut self, dscp: u8);
     /// A copy, for a link that duplicates.
     fn again(&self) -> Self;
+
+    // What routers do. A world whose packets have no headers leaves all of it out: its routers count hops, and know
+    // flows by their numbers.
+
+    /// The headers; `None` where packets have none.
+    fn routed_header(&self) -> Option<RoutedHeader> {
+        None
+    }
+    /// Counts the time to live down by one.
+    fn count_down(&mut self) {}
+    /// Writes another address and port in place of one end. In an ICMP error, also in the packet that it quotes, at the
+    /// other side.
+    fn translate(&mut self, _side: FlowSide, _new: FlowEnd) {}
+    /// Cuts it into fragments (RFC 791, section 3.2): keeps the first, of at most `mtu` bytes, and returns the rest,
+    /// which may be too large still. `None`, and nothing is cut, if it cannot be. Called only on packets of one segment.
+    fn fragment(&mut self, _mtu: u64) -> Option<CutPacket<Self>> {
+        None
+    }
+    /// The ICMP error about it that a router with this address sends to its source, and the error's bytes.
+    fn icmp_error(&self, _error: RouterIcmpError, _router: [u8; 4]) -> Option<(Self, u32)> {
+        None
+    }
+    /// What a router with this address answers when it is for the router itself, and the answer's bytes.
+    fn router_answer(&self, _router: [u8; 4]) -> Option<(Self, u32)> {
+        None
+    }
 }
 
 /// A packet on its way.

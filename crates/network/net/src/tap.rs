@@ -52,11 +52,21 @@ pub enum DropReason {
     InterfaceFull,
     /// No path leads to its host.
     NoPath,
+    /// Its time to live ran out at a router.
+    TtlExpired,
+    /// It came from outside, and a router that translates addresses has no translation for it.
+    NotTranslated,
+    /// The router's table of translations is full.
+    NatTableFull,
+    /// It came from outside and belongs to no connection that the firewall knows.
+    FirewallRefused,
+    /// The firewall's table of connections is full.
+    FirewallTableFull,
 }
 
 impl DropReason {
     /// All reasons, in the order of their discriminants, by which [`PortCounters::drops`] is indexed.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 21] = [
         Self::QueueFull,
         Self::SharedBufferFull,
         Self::Displaced,
@@ -73,6 +83,11 @@ impl DropReason {
         Self::TooLarge,
         Self::InterfaceFull,
         Self::NoPath,
+        Self::TtlExpired,
+        Self::NotTranslated,
+        Self::NatTableFull,
+        Self::FirewallRefused,
+        Self::FirewallTableFull,
     ];
 }
 
@@ -95,6 +110,11 @@ impl fmt::Display for DropReason {
             Self::TooLarge => "larger than the MTU",
             Self::InterfaceFull => "no free buffer in the host's interface",
             Self::NoPath => "no path",
+            Self::TtlExpired => "time to live ran out",
+            Self::NotTranslated => "no address translation",
+            Self::NatTableFull => "table of address translations full",
+            Self::FirewallRefused => "refused by the firewall",
+            Self::FirewallTableFull => "table of the firewall full",
         })
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::interfaces::InterfaceTable;
 use crate::packet::NodeIndex;
+use crate::static_routes::StaticRoutes;
 use crate::tap::PortIndex;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BinaryHeap};
@@ -56,6 +57,8 @@ pub(crate) struct Topology {
     hosts: usize,
     /// Interfaces of hosts with several: leaves that share the links of their host.
     interfaces: InterfaceTable,
+    /// Routes that override the shortest paths: rare, so boxed.
+    written: Option<Box<StaticRoutes>>,
 }
 
 /// The routes from all core nodes to one core node.
@@ -112,14 +115,35 @@ impl Topology {
             hops: Vec::new(),
             hosts: plan.hosts.len(),
             interfaces,
+            written: None,
         };
         topology.fill_leaves();
+        topology.written = StaticRoutes::from_plan(plan, &nodes, |from, to| {
+            let towards = |port: &PortIndex| topology.edge(*port).to == to;
+            let out = topology.out.get(from.0 as usize).into_iter().flatten();
+            let ports: Vec<PortIndex> = out.copied().filter(towards).collect();
+            let mut equal = Vec::new();
+            cheapest(&topology.edges, &ports, &mut equal);
+            equal
+        });
         topology
+    }
+
+    /// Takes the seed by which flows are spread over the next hops of a written route.
+    pub(crate) fn spread_by(&mut self, salt: u32) {
+        if let Some(written) = &mut self.written {
+            written.salt = salt;
+        }
     }
 
     /// The port by which a packet of that flow leaves `at` on its way to `to`; `None` when no path leads there.
     #[inline]
     pub(crate) fn next(&self, at: NodeIndex, to: NodeIndex, flow: u32) -> Option<PortIndex> {
+        if let Some(written) = &self.written
+            && let Some(ports) = written.ports(at, to)
+        {
+            return pick(ports, flow ^ written.salt);
+        }
         let target = *self.leaf_of.get(to.0 as usize)?;
         if target == Some(at) {
             // The last hop, perhaps over one of several links.

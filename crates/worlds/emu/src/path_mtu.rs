@@ -2,7 +2,7 @@
 //! other host.
 //!
 //! A host whose paths have different MTUs has an interface with the largest and routes with the others, as if the MTU of every path had
-//! been discovered already: the modelled routers send no ICMP messages by which it could be.
+//! been discovered already, up to the first router: switches send no ICMP messages by which it could be, routers do.
 
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
@@ -62,10 +62,12 @@ pub(crate) fn path_mtus(network: &plan::Network, interfaces: &InterfaceTable) ->
     let mut found: Vec<PathMtus> = if is_uniform {
         vec![same; all.len()]
     } else {
-        let mtu = |from, to| path(from, to).map(|path| path.mtu.min(MOST) as u32);
+        let first = |from, to| path(from, to).map(|path| path.first_mtu.min(MOST) as u32);
+        let whole =
+            |from, to| path(from, to).map(|path| path.mtu.min(path.first_mtu).min(MOST) as u32);
         let places = all.len() as u32;
         (0..places)
-            .map(|place| mtus_of(place, places, &mtu))
+            .map(|place| mtus_of(place, places, &first, &whole))
             .collect()
     };
     for host in 0..network.hosts.len() as u32 {
@@ -81,7 +83,7 @@ pub(crate) fn path_mtus(network: &plan::Network, interfaces: &InterfaceTable) ->
                     .iter()
                     .filter_map(|place| Some((*place, path(*place, to)?)));
                 if let Some((place, path)) = paths.min_by_key(|(_, path)| path.cost) {
-                    let mtu = path.mtu.min(MOST) as u32;
+                    let mtu = path.first_mtu.min(MOST) as u32;
                     found[place as usize].routes.push((to, mtu));
                 }
             }
@@ -90,13 +92,19 @@ pub(crate) fn path_mtus(network: &plan::Network, interfaces: &InterfaceTable) ->
     found
 }
 
-/// The MTUs of one interface; `mtu` is the MTU of the path from one to another, `None` without a path.
-fn mtus_of(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
+/// The MTUs of one interface. `first` is the MTU of the path from one to another up to its first router, `whole` that of the whole path,
+/// `None` without a path.
+fn mtus_of(
+    host: u32,
+    hosts: u32,
+    first: &impl Fn(u32, u32) -> Option<u32>,
+    whole: &impl Fn(u32, u32) -> Option<u32>,
+) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
     let there: Vec<(u32, u32)> = others()
-        .filter_map(|other| Some((other, mtu(host, other)?)))
+        .filter_map(|other| Some((other, first(host, other)?)))
         .collect();
-    let back = others().filter_map(|other| mtu(other, host));
+    let back = others().filter_map(|other| whole(other, host));
     let route = there
         .iter()
         .map(|(_, mtu)| *mtu)
@@ -223,10 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_behind_a_router_is_left_to_discovery() {
+        let mut routed = network(&[9000, 1400]);
+        routed.switches[0].router = Some(plan::RouterSettings::default());
+        let own = |mtu| PathMtus {
+            interface: mtu,
+            route: mtu,
+            larger: Vec::new(),
+        };
+        assert_eq!(path_mtus(&routed), [own(9000), own(1400)]);
+    }
+
+    #[test]
     fn each_pair_has_its_own_mtu() {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
         assert_eq!(
-            mtus_of(0, 3, &mtu),
+            mtus_of(0, 3, &mtu, &mtu),
             PathMtus {
                 interface: 9000,
                 route: 1500,
@@ -234,7 +254,7 @@ mod tests {
             }
         );
         assert_eq!(
-            mtus_of(2, 3, &mtu),
+            mtus_of(2, 3, &mtu, &mtu),
             PathMtus {
                 interface: 1500,
                 route: 1500,

@@ -12,7 +12,9 @@ mod link;
 mod queue;
 mod rate;
 mod reachability;
+mod router;
 mod schedule;
+mod static_routes;
 mod traffic_control;
 
 use super::evaluate::fixed;
@@ -53,6 +55,7 @@ pub(crate) fn resolve(
     traffic_control::report_cells(item, &network, report);
     imp::report(item, report);
     full_size_packets::report(item, &network, report);
+    static_routes::report(item, &network, report);
     network
 }
 
@@ -71,6 +74,9 @@ pub(crate) fn resolve_names(item: &NetworkItem, report: &mut DiagnosticReport) -
     item.links
         .iter()
         .for_each(|link| ends(link, item, &nodes, report));
+    if !item.broken {
+        static_routes::check_names(item, report);
+    }
     if nodes.len() > MOST_NODES {
         let message = format!("a network may have at most {MOST_NODES} hosts and switches");
         report.push(Diagnostic::error(
@@ -141,6 +147,8 @@ fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
         abr: item.abr.is_some_and(|(on, _)| on),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),
         imp: item.imp.as_ref().map(|item| imp::resolve(item, report)),
+        router: router::resolve(item, report),
+        routes: static_routes::resolve(&item.routes),
     }
 }
 

@@ -92,7 +92,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reads one of two words, and returns whether it is the second, `yes`.
-    fn either(
+    pub(super) fn either(
         &mut self,
         no: &'static str,
         yes: &'static str,

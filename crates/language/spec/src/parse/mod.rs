@@ -16,6 +16,7 @@ mod parser;
 mod part;
 mod procedure;
 pub(crate) mod queue;
+mod router;
 mod specification;
 mod timing;
 mod traffic_control;

@@ -1,4 +1,4 @@
-//! Parses networks: hosts with interfaces and clocks, and switches.
+//! Parses networks: hosts with interfaces and clocks, switches and routers.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;
@@ -6,7 +6,8 @@ use crate::diagnostic::TextSpan;
 use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
 use crate::tree::{
-    ClockItem, ClockKind, NetworkItem, NodeItem, SpecItem, SpecValue, SwitchItem, Tree, Word,
+    ClockItem, ClockKind, NetworkItem, NodeItem, RouterItem, SpecItem, SpecValue, SwitchItem, Tree,
+    Word,
 };
 use alloc::vec::Vec;
 use stackline_core::network::{FakeHost, WorkKind};
@@ -29,8 +30,10 @@ const HOST_STATEMENTS: &[&str] = &[
     "work",
     "polls",
     "priority",
+    "route",
 ];
 const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", "abr", "queue"];
+const ROUTER_STATEMENTS: &[&str] = &["buffer", "queue", "icmp", "route", "nat", "firewall"];
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
 impl Parser<'_, '_> {
@@ -82,7 +85,7 @@ impl Parser<'_, '_> {
                 Ok(())
             }
             _ => {
-                network.switches.extend(self.switches()?);
+                network.switches.extend(self.switches(word == "router")?);
                 Ok(())
             }
         }
@@ -112,7 +115,7 @@ impl Parser<'_, '_> {
     fn host_statement(&mut self, host: &mut NodeItem) -> Parsed<()> {
         let word = self.folded(0);
         if !HOST_STATEMENTS.contains(&word.as_str()) {
-            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `interface_copies`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls` or `priority`";
+            let expected = "expected `buffer`, `single_buffered`, `busy_waiting`, `interface_copies`, `copy`, `cpu`, `pace`, `clock`, `down`, `fake`, `share`, `work`, `polls`, `priority` or `route`";
             return Err(self.unexpected(expected, HOST_STATEMENTS));
         }
         let at = (word.as_str(), self.take(TokenRole::Keyword));
@@ -161,6 +164,10 @@ impl Parser<'_, '_> {
             "fake" => {
                 let fake = self.one_of(&FakeHost::ALL, "expected `word` or `packet`")?;
                 self.set(&mut host.fake, (fake, at.1), at, "host");
+            }
+            "route" => {
+                let route = self.route(at.1)?;
+                host.routes.push(route);
             }
             "share" => {
                 let share = self.percentage(SHARE)?;
@@ -285,10 +292,16 @@ impl Parser<'_, '_> {
     }
 
     /// Reads the switches or routers of one declaration: several names share the properties.
-    fn switches(&mut self) -> Parsed<Vec<SwitchItem>> {
-        const NAME: &str = "expected a switch name";
-        let names = self.names(NAME)?;
-        let mut switch = SwitchItem::default();
+    fn switches(&mut self, routers: bool) -> Parsed<Vec<SwitchItem>> {
+        let expected = match routers {
+            true => "expected a router name",
+            false => "expected a switch name",
+        };
+        let names = self.names(expected)?;
+        let mut switch = SwitchItem {
+            router: routers.then(RouterItem::default),
+            ..SwitchItem::default()
+        };
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
         Ok(names
             .into_iter()
@@ -310,12 +323,21 @@ impl Parser<'_, '_> {
 
     fn switch_statement(&mut self, switch: &mut SwitchItem) -> Parsed<()> {
         let word = self.folded(0);
-        if !SWITCH_STATEMENTS.contains(&word.as_str()) {
+        let of_routers = super::router::OF_ROUTERS.contains(&word.as_str());
+        if of_routers && switch.router.is_none() {
+            return self.refuse_in_switch(&word);
+        }
+        if !of_routers && !SWITCH_STATEMENTS.contains(&word.as_str()) {
+            if switch.router.is_some() {
+                let expected = "expected `buffer`, `queue`, `icmp`, `route`, `nat` or `firewall`";
+                return Err(self.unexpected(expected, ROUTER_STATEMENTS));
+            }
             let expected = "expected `buffer`, `cells`, `early_packet_discard`, `abr` or `queue`";
             return Err(self.unexpected(expected, SWITCH_STATEMENTS));
         }
         let at = (word.as_str(), self.take(TokenRole::Keyword));
         match at.0 {
+            _ if of_routers => self.router_statement(switch, at)?,
             "buffer" => {
                 let size = self.figure(ExpectedUnit::Size, "expected a size")?;
                 if self.accept_word("per") {

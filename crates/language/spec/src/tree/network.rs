@@ -73,6 +73,7 @@ pub(crate) struct NodeItem {
     pub(crate) share: Option<SpecValue>,
     /// How it generates its traffic as a fake host, with the span.
     pub(crate) fake: Option<(FakeHost, TextSpan)>,
+    pub(crate) routes: Vec<RouteItem>,
 }
 
 /// One error of a host's clock: `ahead 20 ms`, `behind 1 s at 10 s`, `fast 20 ppm`.
@@ -111,6 +112,39 @@ pub(crate) struct SwitchItem {
     pub(crate) queue: Option<QueueItem>,
     /// The properties of an IMP; `None` for a switch or router.
     pub(crate) imp: Option<ImpItem>,
+    /// What only a router has; `None` for a switch or IMP.
+    pub(crate) router: Option<RouterItem>,
+    pub(crate) routes: Vec<RouteItem>,
+}
+
+/// What only a router has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RouterItem {
+    /// Whether it sends ICMP, with the span.
+    pub(crate) icmp: Option<(bool, TextSpan)>,
+    pub(crate) nat: Option<GateItem>,
+    pub(crate) firewall: Option<GateItem>,
+}
+
+/// `nat on isp timeout 30 s entries 1000` or `firewall on isp idle 60 s reject`.
+#[derive(Clone, Debug)]
+pub(crate) struct GateItem {
+    /// The neighbour on its outer side.
+    pub(crate) outside: Word,
+    /// After which time without packets an entry is forgotten.
+    pub(crate) time: Option<SpecValue>,
+    pub(crate) entries: Option<SpecValue>,
+    /// The span of `reject`.
+    pub(crate) rejects: Option<TextSpan>,
+}
+
+/// `route b via r2, r3` or `route default via r2`.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteItem {
+    /// `None` for `default`.
+    pub(crate) to: Option<Word>,
+    pub(crate) via: Vec<Word>,
+    pub(crate) span: TextSpan,
 }
 
 /// The properties of an IMP, a packet switch of the ARPANET.

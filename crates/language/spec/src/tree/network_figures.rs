@@ -95,6 +95,12 @@ fn switch(item: &mut SwitchItem, visit: &mut Visit<'_>) {
         ];
         all(numbers.into_iter().flatten(), FigureKind::Plain, visit);
     }
+    if let Some(router) = &mut item.router {
+        for gate in router.nat.iter_mut().chain(&mut router.firewall) {
+            all(&mut gate.time, FigureKind::Time, visit);
+            all(&mut gate.entries, FigureKind::Plain, visit);
+        }
+    }
 }
 
 fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {

@@ -24,7 +24,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             .iter()
             .map(|h| h.name.clone())
             .chain(plan.switches.iter().map(|s| s.name.clone()));
-        let topology = Topology::new(plan);
+        let mut topology = Topology::new(plan);
+        topology.spread_by(seed.child("routes").0 as u32);
         let (shared_buffers, shared_buffer_of) = shared_buffers(plan);
         let port_configs = PortConfigs {
             plan,
@@ -49,8 +50,11 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         let cell_switch = cell_switch
             .chain(plan.switches.iter().map(|s| s.cell_bytes.is_some()))
             .collect();
+        let least_mtu = plan.links.iter().map(plan::NetworkLink::mtu).min();
         Self {
             names: names.collect(),
+            routers: super::router::routers(plan),
+            least_mtu: least_mtu.unwrap_or(u64::MAX),
             topology,
             directions,
             cell_switch,

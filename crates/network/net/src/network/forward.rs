@@ -29,6 +29,9 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     /// Forwards a packet from a node to its next link, or drops it: no path, too many hops, or larger than the MTU.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: NodeIndex, slot: u32) {
+        if !self.routers.is_empty() && self.route(now, node, slot).is_none() {
+            return;
+        }
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
         };
@@ -151,6 +154,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return None;
         }
         let (span, last_port, hops) = (flight.arrival, flight.last_port, flight.hops);
+        let admitted = flight.admitted;
         let packet = flight.packet.split(at);
         flight.arrival = TrainSpan {
             first: span.first,
@@ -163,6 +167,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some(self.insert(PacketInTransit {
             last_port,
             hops,
+            admitted,
             ..PacketInTransit::new(packet, arrival)
         }))
     }
@@ -278,9 +283,11 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return;
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
-        // A host needs the whole packet; a switch begins to forward with the first segment.
+        (flight.admitted, flight.translated) = (false, false);
+        // A host needs the whole packet; a switch or router begins to forward with the first segment.
         let host = self.topology.interfaces().owner(flight.packet.to);
-        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if host == node {
+        let at_host = host == node && (node.0 as usize) < self.cards.len();
+        let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if at_host {
             (arrival.last, |_, slot| ForwardingEvent::Complete { slot })
         } else {
             (arrival.first, |node, slot| ForwardingEvent::At {

@@ -39,6 +39,10 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
+        if self.router(to).is_some() {
+            self.router_receives(now, to, slot);
+            return None;
+        }
         let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else {
             return Some(slot);
         };

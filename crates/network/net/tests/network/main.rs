@@ -6,6 +6,7 @@ mod common;
 mod interfaces;
 mod links;
 mod queues;
+mod routers;
 mod shaping;
 mod trains;
 

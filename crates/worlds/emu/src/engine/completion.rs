@@ -1,5 +1,5 @@
 //! Computes the transport checksum that a host left to checksum offload, in a copy of the packet for captures; the frame itself stays
-//! unchanged.
+//! unchanged. A frame that is cut into fragments gets it at once.
 
 use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, read_u16};
 use super::ip_header::IPV6_HEADER;
@@ -33,6 +33,25 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Computes the checksum that offload left open in the frame itself, which is about to be cut into fragments: no later
+/// offload could compute it.
+pub(super) fn complete_in_place(frame: &mut [u8]) {
+    let Some((start, field)) = open_checksum(frame) else {
+        return;
+    };
+    let packet = &mut frame[NETWORK..];
+    let end = usize::from(read_u16(packet, 2)).min(packet.len());
+    if start < 20 || field + 2 > end {
+        return;
+    }
+    let sum = match !sum(&packet[start..end]) {
+        0 => 0xffff,
+        sum => sum,
+    };
+    packet[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+    frame[0] &= !NEEDS_CHECKSUM;
+}
+
 /// The offsets at which the summed range begins and where the sum goes, in bytes from the network layer on; `None` when no checksum
 /// was left open.
 fn open_checksum(frame: &[u8]) -> Option<(usize, usize)> {
@@ -48,7 +67,7 @@ fn open_checksum(frame: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// One's complement sum of 16-bit words (RFC 1071), an odd byte at the end being the upper half of one.
-fn sum(bytes: &[u8]) -> u16 {
+pub(super) fn sum(bytes: &[u8]) -> u16 {
     let word = |two: &[u8]| u64::from(two[0]) << 8 | two.get(1).map_or(0, |low| u64::from(*low));
     let mut sum: u64 = bytes.chunks(2).map(word).sum();
     while sum > 0xffff {

@@ -5,12 +5,15 @@
 //! segmentation and checksums are left to the kernel that delivers the frame, by fields of the virtio-net header.
 
 use super::buffer::{LARGE, PooledBuffer, SMALL};
+use super::checksum::{fold, put, sum_ip, sum_words};
 use super::header::{
     self, EmulatedFrameHeader, GSO_ECN, GSO_NONE, GSO_UDP, LONGEST_HEADERS, NEEDS_CHECKSUM,
     NETWORK, TransportHeaderKind, VIRTIO, read_u16, tcp_segmentation,
 };
 use super::ip_header::{IPV6_HEADER, TCP, UDP};
+use super::{fragments, routed_frame, router_frames};
 use stackline_net::PacketPayload;
+use stackline_net::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
 
 // Bits of the TCP header's flags.
 const FIN: u8 = 0x01;
@@ -58,7 +61,7 @@ impl VnetFrame {
         &self.buffer[self.start as usize..][..self.length as usize]
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start as usize..][..self.length as usize]
     }
 
@@ -81,6 +84,38 @@ impl VnetFrame {
             length: length as u32,
             ..*self
         }
+    }
+
+    /// A frame of so many bytes, a packet without a transport header that offload would know.
+    pub(super) const fn without_transport(buffer: PooledBuffer, length: usize) -> Self {
+        Self {
+            buffer,
+            start: 0,
+            length: length as u32,
+            data: (NETWORK + 20) as u16,
+            ip: 20,
+            transport: TransportHeaderKind::Other,
+        }
+    }
+
+    /// A frame with the first `headers` bytes of this one and those from `from` to `to`.
+    pub(super) fn headers_and(&self, headers: usize, from: usize, to: usize) -> Self {
+        let bytes = self.bytes();
+        let mut rest = self.copy_of([&bytes[..headers], &bytes[from..to]]);
+        rest.transport = TransportHeaderKind::Other;
+        rest
+    }
+
+    /// The frame, and its length from the network layer on.
+    fn with_packet_bytes(self) -> (Self, u32) {
+        let bytes = self.length - NETWORK as u32;
+        (self, bytes)
+    }
+
+    /// Keeps the first bytes alone.
+    pub(super) fn keep(&mut self, length: usize) {
+        self.length = self.length.min(length as u32);
+        self.transport = TransportHeaderKind::Other;
     }
 
     /// Cuts after `behind` bytes of data and returns the second part, with a copy of the headers. Only the shorter part is copied.
@@ -184,11 +219,6 @@ fn describe(frame: &mut [u8], offload: Offload) {
     put_native(frame, 8, offload.checksum as u16);
 }
 
-/// Writes a value in network byte order.
-fn put(frame: &mut [u8], at: usize, value: u16) {
-    frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
-}
-
 /// Writes a value in native byte order, as in the virtio-net header.
 fn put_native(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
@@ -198,27 +228,6 @@ fn put_native(frame: &mut [u8], at: usize, value: u16) {
 fn advance(frame: &mut [u8], at: usize, by: u32) {
     let number = u32::from(read_u16(frame, at)) << 16 | u32::from(read_u16(frame, at + 2));
     frame[at..at + 4].copy_from_slice(&number.wrapping_add(by).to_be_bytes());
-}
-
-/// Folds a sum of 16-bit words into a one's complement sum of 16 bits (RFC 1071).
-fn fold(sum: u32) -> u16 {
-    // Twice is enough: the first time leaves at most one carry.
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
-}
-
-fn sum_words(bytes: &[u8]) -> u32 {
-    bytes
-        .chunks_exact(2)
-        .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
-        .sum()
-}
-
-/// Computes the checksum of the IPv4 header, which has `ip` bytes.
-fn sum_ip(frame: &mut [u8], ip: usize) {
-    put(frame, NETWORK + 10, 0);
-    let sum = !fold(sum_words(&frame[NETWORK..NETWORK + ip]));
-    put(frame, NETWORK + 10, sum);
 }
 
 /// Changes the byte with the code point of differentiated services and the ECN bits: IPv6's traffic class, which no checksum covers
@@ -274,6 +283,37 @@ impl PacketPayload for VnetFrame {
 
     fn again(&self) -> Self {
         self.copy_of([self.bytes(), &[]])
+    }
+
+    fn routed_header(&self) -> Option<RoutedHeader> {
+        // Routers report nothing about packets of IPv6 and translate none.
+        let is_read = !self.is_v6;
+        is_read.then(|| routed_frame::routed_header(self.bytes()))?
+    }
+
+    fn count_down(&mut self) {
+        if self.is_v6 {
+            let hops = &mut self.bytes_mut()[NETWORK + 7];
+            *hops = hops.saturating_sub(1);
+            return;
+        }
+        routed_frame::count_down(self.bytes_mut());
+    }
+
+    fn translate(&mut self, side: FlowSide, new: FlowEnd) {
+        routed_frame::translate(self.bytes_mut(), side, new);
+    }
+
+    fn fragment(&mut self, mtu: u64) -> Option<CutPacket<Self>> {
+        fragments::fragment(self, mtu)
+    }
+
+    fn icmp_error(&self, error: RouterIcmpError, router: [u8; 4]) -> Option<(Self, u32)> {
+        router_frames::icmp_error(self, error, router).map(Self::with_packet_bytes)
+    }
+
+    fn router_answer(&self, router: [u8; 4]) -> Option<(Self, u32)> {
+        router_frames::router_answer(self, router).map(Self::with_packet_bytes)
     }
 }
 

@@ -177,6 +177,11 @@ impl EmulatedNetworkMachine {
         either!(self, network => network.path(from, to, 0))
     }
 
+    /// The router with that address.
+    pub(crate) fn router_at(&self, address: [u8; 4]) -> Option<NodeIndex> {
+        either!(self, network => network.router_at(address))
+    }
+
     pub(crate) fn change(
         &mut self,
         plan: &plan::Network,

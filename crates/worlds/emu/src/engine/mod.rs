@@ -12,8 +12,10 @@
 
 pub(crate) mod buffer;
 mod calibrate;
+mod checksum;
 mod clock;
 mod completion;
+mod fragments;
 pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -27,6 +29,8 @@ mod port_sockets;
 mod receive_batch;
 mod report;
 mod rings;
+mod routed_frame;
+mod router_frames;
 mod run_loop;
 #[cfg(test)]
 pub(crate) mod sample_frames;

@@ -284,7 +284,12 @@ impl EmulatorEngine {
             Ok(header) => header,
             Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
         };
-        let Some(to) = self.queue_of(header.to) else {
+        let to = self.queue_of(header.to);
+        let to_node = match to {
+            Some(to) => Some(self.queues[to as usize].port.node),
+            None => self.machine.router_at(header.to.octets()),
+        };
+        let Some(to_node) = to_node else {
             return self
                 .statistics
                 .count_foreign(ForeignFrameReason::UnknownHost);
@@ -294,13 +299,13 @@ impl EmulatorEngine {
             self.statistics.lost.memory += 1;
             return;
         }
-        if header.segments.count == 1 {
+        if let (1, Some(to)) = (header.segments.count, to) {
             self.moderation.count(queue, to, waited);
         }
         let packet = NetworkPacket {
             number: 0,
             from: self.queues[queue as usize].port.node,
-            to: self.queues[to as usize].port.node,
+            to: to_node,
             flow: header.flow,
             ecn: header.ecn,
             dscp: header.dscp,

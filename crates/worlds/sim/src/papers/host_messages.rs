@@ -456,6 +456,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
             cost: 0,
             ports: Vec::new(),
             mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
+            first_mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
             delay: Duration::ZERO,
         })
     }

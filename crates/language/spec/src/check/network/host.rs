@@ -38,6 +38,7 @@ pub(super) fn resolve(item: &NodeItem, report: &mut DiagnosticReport) -> Vec<Net
         share,
         fake: item.fake.map(|(fake, _)| fake),
         work: work.clone(),
+        routes: super::static_routes::resolve(&item.routes),
     };
     item.names.iter().map(host).collect()
 }
