@@ -10,7 +10,7 @@ use super::header::{
     self, EmulatedFrameHeader, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, NEEDS_CHECKSUM, NETWORK,
     TransportHeaderKind, VIRTIO, read_u16,
 };
-use super::{fragments, routed_frame, router_frames};
+use super::{routed_frame, router_frames};
 use stackline_net::PacketPayload;
 use stackline_net::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
 
@@ -272,7 +272,7 @@ impl PacketPayload for VnetFrame {
     }
 
     fn fragment(&mut self, mtu: u64) -> Option<CutPacket<Self>> {
-        fragments::fragment(self, mtu)
+        router_frames::fragment(self, mtu)
     }
 
     fn icmp_error(&self, error: RouterIcmpError, router: [u8; 4]) -> Option<(Self, u32)> {
