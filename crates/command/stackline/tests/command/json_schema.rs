@@ -204,6 +204,10 @@ const NETWORKS: &str = "network odd {
   host e; link y - e unlimited 1 ms loss every 100;
   link y - d 1 Gbit/s 1 ms loss bit errors 1e-6 queue 64 KiB codel(target = 5 ms);
 }
+network routed {
+  host p { route default via r; } host q; link p - r 1 Gbit/s 1 ms; link r - s 1 Gbit/s 1 ms; link s - q 1 Gbit/s 1 ms;
+  router r { icmp off; route q via s; nat on s; firewall on s reject; } router s;
+}
 network imps {
   imp P 316 { reassembly 10; window 4; channels 8; buffers 30; } imp Q tip { routing september; }
   host v { down from 5 s to 20 s; } host w { fake word; }
