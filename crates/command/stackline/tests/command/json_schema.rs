@@ -206,6 +206,10 @@ const NETWORKS: &str = "network odd {
   host f; link y - f 1 Gbit/s 1 ms loss state(1%, 50%) shape 10 Mbit/s burst 9 kB police 20 Mbit/s burst 9 kB remark af12
     dscp 8 reorder 1% correlation 25% gap 5 queue classes(ef strict 20 packets, af41 weight 3 64 KiB codel, default weight 1);
 }
+network routed {
+  host p { route default via r; } host q; link p - r 1 Gbit/s 1 ms; link r - s 1 Gbit/s 1 ms; link s - q 1 Gbit/s 1 ms;
+  router r { icmp off; route q via s; nat on s; firewall on s reject; } router s;
+}
 network imps {
   imp P 316 { reassembly 10; window 4; channels 8; buffers 30; } imp Q tip { routing september; }
   host v { down from 5 s to 20 s; } host w { fake word; }

@@ -87,6 +87,7 @@ mod reading;
 mod readme;
 mod recorded;
 mod report;
+mod routers;
 mod runs;
 mod scale;
 mod series;

@@ -149,16 +149,7 @@ impl Parser<'_, '_> {
                 self.set(&mut host.cpu, speed, at, "host");
             }
             "down" => {
-                self.expect_word(
-                    "from",
-                    "expected `from` and a time, as in `down from 5 s to 20 s`",
-                )?;
-                let from = self.figure(ExpectedUnit::Time, "expected a time, such as `5 s`")?;
-                let to = if self.accept_word("to") {
-                    Some(self.figure(ExpectedUnit::Time, "expected a time, such as `20 s`")?)
-                } else {
-                    None
-                };
+                let (from, to) = self.outage()?;
                 self.set(&mut host.down, (from, to, at.1), at, "host");
             }
             "fake" => {
@@ -183,6 +174,18 @@ impl Parser<'_, '_> {
             }
         }
         self.statement_end("expected `;`", &["per", "at"])
+    }
+
+    /// Reads when a host is down: `from 5 s to 20 s`, the end only if it is written.
+    fn outage(&mut self) -> Parsed<(SpecValue, Option<SpecValue>)> {
+        const EXPECTED: &str = "expected `from` and a time, as in `down from 5 s to 20 s`";
+        self.expect_word("from", EXPECTED)?;
+        let from = self.figure(ExpectedUnit::Time, "expected a time, such as `5 s`")?;
+        if !self.accept_word("to") {
+            return Ok((from, None));
+        }
+        let to = self.figure(ExpectedUnit::Time, "expected a time, such as `20 s`")?;
+        Ok((from, Some(to)))
     }
 
     /// Reads one of the `known` words and returns its value.

@@ -25,25 +25,28 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         if self.router(node).is_none() {
             return Some(());
         }
-        if !self.flights[slot as usize].as_ref()?.admitted
-            && let Err(refusal) = self.admit(now, node, slot)
-        {
-            self.refuse(now, node, slot, refusal);
-            return None;
-        }
-        let packet = &self.flights[slot as usize].as_ref()?.packet;
-        if packet.segments.bytes_of(0) > self.least_mtu {
-            let mtu = self.mtu_from(node, packet.to, packet.flow);
-            if self.flights[slot as usize]
-                .as_ref()?
-                .packet
-                .segments
-                .bytes_of(0)
-                > mtu
-            {
+        let flight = self.flights[slot as usize].as_ref()?;
+        let (admitted, packet) = (flight.admitted, &flight.packet);
+        let bytes = packet.segments.bytes_of(0);
+        let mtu = match bytes > self.least_mtu {
+            true => self.mtu_from(node, packet.to, packet.flow),
+            false => u64::MAX,
+        };
+        if !admitted {
+            // The error quotes the packet as its sender knows it: before its addresses are translated.
+            let header = packet.payload.routed_header();
+            if bytes > mtu && header.is_some_and(|header| header.ttl > 1 && !header.may_fragment) {
                 self.too_large(now, node, slot, mtu);
                 return None;
             }
+            if let Err(refusal) = self.admit(now, node, slot) {
+                self.refuse(now, node, slot, refusal);
+                return None;
+            }
+        }
+        if bytes > mtu {
+            self.too_large(now, node, slot, mtu);
+            return None;
         }
         Some(())
     }

@@ -375,6 +375,18 @@ fn addresses_are_translated_out_and_back() {
 }
 
 #[test]
+fn a_translating_router_reports_what_is_too_large_to_the_inner_host() {
+    let mut plan = chain([router("r", nat(10)), plain("s")]);
+    plan.links[1].mtu_bytes = Some(1000);
+    let mut network = network(&plan);
+    network.handle(Instant(0), headed(0, 1, 1500, 64));
+    let arrived = arrivals(&mut network);
+    let error = RouterIcmpError::FragmentationNeeded { mtu: 1000 };
+    assert_eq!(arrived[0].2.error, Some((error, router_address(0))));
+    assert_eq!(arrived[0].1, 0);
+}
+
+#[test]
 fn flows_without_headers_are_translated_alike() {
     let mut network = build(&chain([router("r", nat(1)), plain("s")]));
     let flow = |from, to, flow, number| NetworkPacket {

@@ -11,7 +11,7 @@ use super::header::{
     NETWORK, TransportHeaderKind, VIRTIO, read_u16, tcp_segmentation,
 };
 use super::ip_header::{IPV6_HEADER, TCP, UDP};
-use super::{fragments, routed_frame, router_frames};
+use super::{routed_frame, router_frames};
 use stackline_net::PacketPayload;
 use stackline_net::routed_packet::{CutPacket, FlowEnd, FlowSide, RoutedHeader, RouterIcmpError};
 
@@ -287,8 +287,10 @@ impl PacketPayload for VnetFrame {
 
     fn routed_header(&self) -> Option<RoutedHeader> {
         // Routers report nothing about packets of IPv6 and translate none.
-        let is_read = !self.is_v6;
-        is_read.then(|| routed_frame::routed_header(self.bytes()))?
+        if self.is_v6 {
+            return None;
+        }
+        routed_frame::routed_header(self.bytes())
     }
 
     fn count_down(&mut self) {
@@ -305,7 +307,11 @@ impl PacketPayload for VnetFrame {
     }
 
     fn fragment(&mut self, mtu: u64) -> Option<CutPacket<Self>> {
-        fragments::fragment(self, mtu)
+        // IPv6 is cut by its sender alone (RFC 8200, section 5).
+        if self.is_v6 {
+            return None;
+        }
+        router_frames::fragment(self, mtu)
     }
 
     fn icmp_error(&self, error: RouterIcmpError, router: [u8; 4]) -> Option<(Self, u32)> {

@@ -15,7 +15,6 @@ mod calibrate;
 mod checksum;
 mod clock;
 mod completion;
-mod fragments;
 pub(crate) mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

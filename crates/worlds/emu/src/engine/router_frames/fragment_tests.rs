@@ -1,10 +1,7 @@
 //! Fragments put together again, and what may not be cut.
 
 use super::*;
-use crate::engine::buffer::PooledBuffer;
-use crate::engine::completion::sum;
 use crate::engine::header;
-use crate::engine::routed_frame::routed_header;
 use crate::engine::sample_frames;
 use stackline_net::PacketPayload;
 
