@@ -245,6 +245,7 @@ impl<P: PacketPayload> NetworkPacket<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv6Addr;
 
     #[test]
     fn hosts_have_addresses_of_their_own() {
@@ -252,12 +253,13 @@ mod tests {
         assert_eq!(host_address(NodeIndex(249)), [10, 71, 0, 250]);
         assert_eq!(host_address(NodeIndex(250)), [10, 71, 1, 1]);
         assert_eq!(host_address(NodeIndex(63_999)), [10, 71, 255, 250]);
-        let six = |host| core::net::Ipv6Addr::from(host_address_v6(NodeIndex(host)));
-        assert_eq!(six(0), "fd71::1".parse().unwrap());
-        assert_eq!(six(63_999), "fd71::fa00".parse().unwrap());
+        let six = |host| Ipv6Addr::from(host_address_v6(NodeIndex(host)));
+        let written = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        assert_eq!(six(0), written("fd71::1"));
+        assert_eq!(six(63_999), written("fd71::fa00"));
         assert_eq!(interface_address(NodeIndex(1), 2), [10, 73, 0, 2]);
-        let second = core::net::Ipv6Addr::from(interface_address_v6(NodeIndex(1), 1));
-        assert_eq!(second, "fd71:0:0:1::2".parse().unwrap());
+        let second = Ipv6Addr::from(interface_address_v6(NodeIndex(1), 1));
+        assert_eq!(second, written("fd71:0:0:1::2"));
     }
 
     #[test]

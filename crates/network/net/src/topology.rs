@@ -487,6 +487,34 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_an_interface_leave_and_arrive_by_it() {
+        let links = [
+            ("a", "x", 1),
+            ("a", "y", 9),
+            ("x", "z", 1),
+            ("y", "z", 1),
+            ("z", "b", 1),
+        ];
+        let topology = Topology::new(&network(&["a", "b"], &["x", "y", "z"], &links));
+        let [first, second] = [0, 1].map(|index| {
+            let place = topology.interfaces().position(0, index).unwrap();
+            topology.interfaces().all()[place].node
+        });
+        let next = |at: NodeIndex, to: NodeIndex| topology.next(at, to, 0).map(|port| port.0);
+        assert_eq!(next(first, NodeIndex(1)), Some(0));
+        assert_eq!(next(second, NodeIndex(1)), Some(2));
+        assert_eq!(
+            next(NodeIndex(0), NodeIndex(1)),
+            Some(0),
+            "the shortest path"
+        );
+        let z = NodeIndex(4);
+        assert_eq!((next(z, first), next(z, second)), (Some(5), Some(7)));
+        assert_eq!(next(NodeIndex(3), second), Some(3), "the last hop");
+        assert!(topology.is_astray(NodeIndex(1), second) && !topology.is_astray(z, second));
+    }
+
+    #[test]
     fn hosts_forward_nothing() {
         // The path over host c is shorter; the one over both switches is taken.
         let links = [

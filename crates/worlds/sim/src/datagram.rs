@@ -503,6 +503,18 @@ mod tests {
     }
 
     #[test]
+    fn a_captured_datagram_of_ipv6_has_a_right_checksum() {
+        let mut header = ipv6_header(NodeIndex(0), NodeIndex(1), UDP, 8 + 100).to_vec();
+        header.extend([0x9c, 0x40, 0x0f, 0xa0, 0, 108, 0, 0]);
+        let mut datagram = SimDatagram::new(0, 0, &header, SimDatagramBody::Zeros(100));
+        datagram.mark();
+        let bytes = datagram.bytes();
+        assert_eq!((bytes.len(), bytes[1] >> 4), (148, 0b11));
+        let pseudo = sum(u32::from(UDP) + 108, &bytes[8..40]);
+        assert_eq!(finish(sum(pseudo, &bytes[40..])), 0);
+    }
+
+    #[test]
     fn a_mark_is_in_the_header() {
         let mut datagram = SimDatagram::new(
             0,

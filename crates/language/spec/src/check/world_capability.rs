@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use stackline_core::catalogue::{Capabilities, LEAST_IPV6_MTU, StackTable, is_over_ipv6};
 use stackline_core::network::{DEFAULT_MTU, MOST_HOPS, MOST_IMP_HOPS, Network, NetworkLink};
 use stackline_core::plan::{
-    Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Via, describe_swept_values,
+    Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Stack, Via, describe_swept_values,
 };
 use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::routes;
@@ -328,30 +328,39 @@ impl WorldCase<'_> {
         if needed <= mtu {
             return None;
         }
-        if is_over_ipv6(stack) && needed == LEAST_IPV6_MTU {
-            let message = format!(
-                "IPv6 needs an MTU of {needed} bytes, but the path from {from} to {to} has {mtu}"
-            );
-            return Some(error(message).hint("give the links a larger `mtu`, or omit `family`"));
-        }
-        let message = format!(
-            "`{}` sends packets of {needed} bytes, too large for the path from {from} to {to} (MTU {mtu})",
-            table.name
-        );
-        Some(
-            error(message).hint(
-                match ["packet", "mtu"]
-                    .into_iter()
-                    .find(|name| stack.number(name).is_some())
-                {
-                    Some(option) => format!(
-                        "give the links a larger `mtu`, or ask for smaller packets with `{option}`"
-                    ),
-                    None => "give the links a larger `mtu`".to_string(),
-                },
-            ),
-        )
+        let path = format!("the path from {from} to {to}");
+        let (message, hint) = too_narrow(table, stack, &path, needed, mtu);
+        Some(error(message).hint(hint))
     }
+}
+
+/// What to say of a path with this MTU, in bytes, for a stack that needs more.
+fn too_narrow(
+    table: &StackTable,
+    stack: &Stack,
+    path: &str,
+    needed: u64,
+    mtu: u64,
+) -> (String, String) {
+    if is_over_ipv6(stack) && needed == LEAST_IPV6_MTU {
+        let message = format!("IPv6 needs an MTU of {needed} bytes, but {path} has {mtu}");
+        let hint = "give the links a larger `mtu`, or omit `family`";
+        return (message, hint.to_string());
+    }
+    let message = format!(
+        "`{}` sends packets of {needed} bytes, too large for {path} (MTU {mtu})",
+        table.name
+    );
+    let option = ["packet", "mtu"]
+        .into_iter()
+        .find(|name| stack.number(name).is_some());
+    let hint = match option {
+        Some(option) => {
+            format!("give the links a larger `mtu`, or ask for smaller packets with `{option}`")
+        }
+        None => "give the links a larger `mtu`".to_string(),
+    };
+    (message, hint)
 }
 
 /// Checks the distance between IMPs, which cannot reach others that are too many lines away.
