@@ -93,9 +93,19 @@ fn replace(file: &str, text: &str) -> io::Result<()> {
 fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
-        let _ = writeln!(text, "{} {}", host.address, host.name);
+        let _ = write!(text, "{} {}", host.address, host.name);
+        let plain = plain_name(&host.name);
+        if plain != host.name && hosts.iter().all(|other| other.name != plain) {
+            let _ = write!(text, " {plain}");
+        }
+        text.push('\n');
     }
     text
+}
+
+/// A host's name for programs that take no brackets in names, such as those with URLs: `w-3` for `w[3]`.
+fn plain_name(name: &str) -> String {
+    name.replace('[', "-").replace(']', "")
 }
 
 /// The text of `/etc/nsswitch.conf` with its line for host names replaced by `asks`; `None` when nothing has to change.
