@@ -16,10 +16,12 @@
 //! | [`capture`] | packets of pcapng and pcap files and the requests in them, read |
 //! | [`access`] | access logs of servers, read and matched with requests of captures |
 //! | [`probe_metrics`] | the metrics of a series of probes |
+//! | [`foreign_network`] | networks of tc, mahimahi and mininet, as text of the language |
 //! | [`perfetto`] | traces for Perfetto's viewer, one file per host, written |
 
 pub mod access;
 pub mod capture;
+pub mod foreign_network;
 pub mod formats;
 pub mod import;
 pub mod jaeger;

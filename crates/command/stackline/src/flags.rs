@@ -62,7 +62,7 @@ pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use load::LoadFlags;
 pub(crate) use manual::{Completions, Man};
-pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
+pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetFrom, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
 pub(crate) use probe::{DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow};
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};

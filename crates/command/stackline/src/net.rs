@@ -1,6 +1,7 @@
 //! `stackline net`: shows the networks of a specification, runs programs on them, and keeps them up.
 
 mod exec;
+mod from;
 mod host_network;
 mod set;
 mod up;
@@ -31,6 +32,7 @@ pub(crate) fn net(flags: &flags::Net) -> Result {
         NetCommand::Up(flags) => up::up(flags),
         NetCommand::Down(flags) => up::down(flags),
         NetCommand::List(flags) => up::list(flags),
+        NetCommand::From(flags) => from::from(flags),
         NetCommand::Set(flags) => set::set(flags),
     }
 }

@@ -39,7 +39,7 @@ pub use factor::{
 };
 pub use format::format;
 pub use markdown::{MarkdownBlock, format_markdown, markdown_blocks};
-pub use prelude::PRELUDE;
+pub use prelude::{PRELUDE, TEMPLATES};
 
 use alloc::string::{String, ToString};
 use diagnostic::DiagnosticReport;
@@ -63,8 +63,9 @@ pub fn check(source: &str, context: &CheckContext<'_>, overrides: &Overrides) ->
     });
     let tokens = token::lex(source, TextOrigin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
-    let tree = parse::parse(&mut marked, &mut report);
+    let mut tree = parse::parse(&mut marked, &mut report);
     report.begin_meaning();
+    check::host_sets::expand(&mut tree, overrides.seed, &mut report);
     let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
     let plan = (report.errors() == 0).then_some(plan);
     Checked {

@@ -9,7 +9,7 @@ use stackline_core::procedure::OPERATIONS;
 use stackline_core::units::{SIZE_UNITS, TIME_UNITS};
 
 /// Words that begin an item.
-pub(crate) const ITEMS: &[&str] = &["factor", "host", "network", "procedure", "seed"];
+pub(crate) const ITEMS: &[&str] = &["factor", "host", "network", "procedure", "seed", "template"];
 /// Words that begin a clause of a part or a composer.
 pub(crate) const CLAUSES: &[&str] = &["over", "in", "across", "on", "expect"];
 /// Words between the number of runs and the measurement.

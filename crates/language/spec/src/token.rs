@@ -26,11 +26,15 @@ pub(crate) enum TokenKind {
     GreaterOrEqual,
     Open,
     Close,
+    OpenBracket,
+    CloseBracket,
     OpenBrace,
     CloseBrace,
     Star,
     Equals,
+    Plus,
     Minus,
+    Caret,
     Arrow,
     Slash,
     Percent,
@@ -142,9 +146,20 @@ impl<'a> SpecLexer<'a> {
             '"' => self.quoted(report),
             c if c.is_ascii_digit() => self.number(report),
             c if is_letter(c) => self.push(TokenKind::Name, self.at + name_length(self.rest())),
+            '.' if self.continues_name() => {
+                self.push(TokenKind::Name, self.at + name_length(self.rest()));
+            }
             _ => self.sign(report),
         }
         true
+    }
+
+    /// Whether a `.` here continues a name with an index, as in `paris[2].gateway`.
+    fn continues_name(&self) -> bool {
+        let last = self.tokens.list.last();
+        let closed = last
+            .is_some_and(|last| last.kind == TokenKind::CloseBracket && last.span.end == self.at);
+        closed && self.rest().chars().nth(1).is_some_and(is_letter)
     }
 
     fn comment(&mut self) {
@@ -272,6 +287,10 @@ const fn sign(c: char) -> Option<TokenKind> {
         ')' => TokenKind::Close,
         '{' => TokenKind::OpenBrace,
         '}' => TokenKind::CloseBrace,
+        '[' => TokenKind::OpenBracket,
+        ']' => TokenKind::CloseBracket,
+        '+' => TokenKind::Plus,
+        '^' => TokenKind::Caret,
         '*' => TokenKind::Star,
         '=' => TokenKind::Equals,
         '-' => TokenKind::Minus,
@@ -367,6 +386,13 @@ mod tests {
         assert_eq!(
             words("1..2 s..3 ...4"),
             ["1", "..", "2", "s", "..", "3", "...", "4"]
+        );
+        assert_eq!(
+            words("w[i+1]-s.x p[2].gw[3]..4"),
+            [
+                "w", "[", "i", "+", "1", "]", "-", "s.x", "p", "[", "2", "]", ".gw", "[", "3", "]",
+                "..", "4"
+            ]
         );
         assert_eq!(words("N = 1…4 # c"), ["N", "=", "1", "…", "4"]);
     }

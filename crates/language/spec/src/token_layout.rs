@@ -30,6 +30,10 @@ pub(crate) enum TokenRole {
     Bracket,
     /// Ends a specification; printed as `;`.
     Terminator,
+    /// Part of an index or of a range, printed without spaces: `w[i+1]`, `1..8`.
+    Index,
+    /// The `(` before a number that is computed, printed with a space before it.
+    Group,
     /// Not printed.
     Dropped,
 }
@@ -107,8 +111,10 @@ impl<'a> Marked<'a> {
         let bracket = |index: usize, kind: TokenKind| {
             self.kind(index) == kind && self.mark(index).role == TokenRole::Bracket
         };
-        if self.mark(right).role == TokenRole::Terminator
-            || bracket(left, TokenKind::Less)
+        if matches!(
+            self.mark(right).role,
+            TokenRole::Terminator | TokenRole::Index
+        ) || bracket(left, TokenKind::Less)
             || bracket(right, TokenKind::Greater)
         {
             return false;
@@ -124,7 +130,7 @@ impl<'a> Marked<'a> {
                 | TokenKind::Slash
                 | TokenKind::Percent
         );
-        !before
+        (!before || self.mark(right).role == TokenRole::Group)
             && !matches!(
                 self.kind(left),
                 TokenKind::Open | TokenKind::Star | TokenKind::Slash

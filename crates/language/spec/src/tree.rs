@@ -248,7 +248,7 @@ pub(crate) enum Readable {
 }
 
 /// A part of a measurement: one application between two hosts, once or as several pairs at the same time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PartItem {
     pub(crate) span: TextSpan,
     /// The tokens of replicas, hosts, application and data.
@@ -261,6 +261,10 @@ pub(crate) struct PartItem {
     pub(crate) to: Option<Word>,
     /// The tokens of hosts that are written behind the application type.
     pub(crate) late_at: Vec<TokenIndices>,
+    /// How the members of sets of hosts are paired, with the span of its word.
+    pub(crate) pairing: Option<(HostPairing, TextSpan)>,
+    /// The tokens of the ends, where they name sets of hosts.
+    pub(crate) set_at: Option<TokenIndices>,
     pub(crate) application: Word,
     pub(crate) data: Option<DataItem>,
     /// Where the sender reads its data, after `<`.
@@ -272,8 +276,17 @@ pub(crate) struct PartItem {
     pub(crate) clauses: Vec<Clause>,
 }
 
+/// How the members of two sets of hosts are paired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostPairing {
+    /// The first with the first, the second with the second.
+    Pairwise,
+    /// Each host sends to one other, drawn from the seed, and each is sent to by one.
+    Permutation,
+}
+
 /// A timing of a part: `exponential(1 ms)`, `2000/s`, `rate poisson 2000/s total`, `service 2 ms`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TimingItem {
     pub(crate) meant: MeantTiming,
     pub(crate) drawn: DistributionItem,
@@ -295,7 +308,7 @@ pub(crate) enum MeantTiming {
 }
 
 /// The data of a part: `32*100`, `64 KiB 1 GiB`, `32, 1 KiB*100`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DataItem {
     /// Size of a data unit.
     pub(crate) unit: SizeItem,
@@ -306,14 +319,14 @@ pub(crate) struct DataItem {
 }
 
 /// The size of a data unit: a value, or drawn for each unit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SizeItem {
     Value(SpecValue),
     Drawn(DistributionItem),
 }
 
 /// How much data is moved.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum CountItem {
     /// `*100`: a number of data units.
     Times(SpecValue),
@@ -324,7 +337,7 @@ pub(crate) enum CountItem {
 }
 
 /// Where data comes from or goes to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum AccessItem {
     Memory,
     VirtualMemory,
@@ -344,7 +357,7 @@ impl AccessItem {
 }
 
 /// A clause of a part or of a whole specification.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clause {
     pub(crate) kind: ClauseKind,
     pub(crate) span: TextSpan,
@@ -352,7 +365,7 @@ pub(crate) struct Clause {
 }
 
 /// What a clause says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ClauseKind {
     /// `over`: the stacks to measure, one after another.
     Over(Vec<StackItem>),

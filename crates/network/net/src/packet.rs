@@ -53,7 +53,12 @@ pub const fn interface_address_v6(host: NodeIndex, interface: u32) -> [u8; 16] {
 /// the switches and routers of the network.
 #[must_use]
 pub const fn router_address(switch: u32) -> [u8; 4] {
-    [10, ROUTER_NET, (switch / 250 % 256) as u8, (switch % 250 + 1) as u8]
+    [
+        10,
+        ROUTER_NET,
+        (switch / 250 % 256) as u8,
+        (switch % 250 + 1) as u8,
+    ]
 }
 
 /// Explicit congestion notification (RFC 3168).

@@ -28,6 +28,9 @@ pub(crate) enum NetCommand {
     Down(NetDown),
     /// List the emulated networks that are up
     List(NetList),
+    /// Print a network of another tool as text of the language
+    #[command(override_usage = "stackline net from [OPTIONS] <FILE | WORDS>", after_help = AFTER_FROM)]
+    From(NetFrom),
     /// Change a link of a network that is up: its rate, delay, loss or queue
     #[command(after_help = AFTER_SET)]
     Set(NetSet),
@@ -214,6 +217,28 @@ impl NetUp {
 pub(crate) struct NetDown {
     /// The network's name, or the specification that declares it; by default the only network that is up
     pub(crate) network: Option<String>,
+}
+
+const AFTER_FROM: &str = "\
+Examples:
+  stackline net from 'tc qdisc add dev eth0 root netem delay 50ms 10ms loss 1%'
+  stackline net from 'mm-delay 20 mm-link up.trace down.trace' > lte.stackline
+  stackline net from 'mn --topo tree,depth=2,fanout=3 --link tc,bw=10,delay=5ms'
+
+Comments of the text say what the other tool would really do where that surprises. What has no equivalent \
+is an error; nothing is executed.";
+
+#[derive(Args, Debug)]
+pub(crate) struct NetFrom {
+    /// The file of the other tool, - for standard input, or its command line as one argument
+    #[arg(value_name = "FILE | WORDS")]
+    pub(crate) source: String,
+    /// The form, instead of the one that the text seems to have: tc, mahimahi, mininet
+    #[arg(long = "as", value_name = "FORM")]
+    pub(crate) form: Option<String>,
+    /// The network's name; by default that of the file, or `net`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Args, Debug)]

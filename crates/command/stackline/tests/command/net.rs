@@ -238,3 +238,70 @@ fn marks_for_a_stack_that_takes_none_are_a_warning() {
     );
     assert_eq!(said("codel", &[]), "");
 }
+
+/// Two hundred hosts in three lines run in virtual time; a host of the loop is named by its index everywhere.
+#[test]
+fn a_loop_of_hosts() {
+    let text =
+        "network big { switch s; for i in 1..200 { host w[i]; link w[i] - s 1 Gbit/s 10 us; } }
+        2 from w[3] to w[200] rr 32*10 across big;";
+    let place = Place::new();
+    let measured = place.measure(text);
+    assert_eq!(measured.len(), 1);
+    let shown = place.stackline(&["net", "show", "-e", text]);
+    let first = "network big: 200 hosts, 1 switch, 200 links\n";
+    assert!(shown.succeeds().out.starts_with(first), "{}", shown.out);
+}
+
+/// All hosts send to one at the same time: one row for the set, one for each pair where that is asked for.
+#[test]
+fn a_set_of_hosts() {
+    let network = "network big { switch s; host sink; link s - sink 10 Mbit/s 1 ms;
+        for i in 1..8 { host w[i]; link w[i] - s 1 Gbit/s 10 us; } }";
+    let place = Place::new();
+    let one = place.measure(&format!(
+        "{network} 1 from w[*] to sink bulk_put 1000*100 across big;"
+    ));
+    assert_eq!(one.len(), 1);
+    assert_eq!(one[0]["composer"], "total");
+    assert_eq!(one[0]["parts"].as_array().unwrap().len(), 8, "{}", one[0]);
+    let each = place.run(&format!(
+        "{network} 1 parallel: from w[1..4] to sink bulk_put 1000*100 across big;"
+    ));
+    for host in 1..=4 {
+        let row = format!("from w[{host}] to sink bulk_put");
+        assert!(each.succeeds().out.contains(&row), "{}", each.out);
+    }
+}
+
+/// What other tools write becomes a text that `check` accepts.
+#[test]
+fn from_other_tools() {
+    let place = Place::new();
+    for (words, told) in [
+        (
+            "tc qdisc add dev eth0 root netem delay 50ms 10ms",
+            "link a -> b unlimited 40 ms jitter uniform(0, 20 ms) reordering;",
+        ),
+        (
+            "mn --topo tree,depth=2,fanout=3 --link tc,bw=10,delay=5ms",
+            "link s1 - s2 10 Mbit/s 5 ms;",
+        ),
+    ] {
+        let from = place.stackline(&["net", "from", words]);
+        assert!(from.succeeds().out.contains(told), "{}", from.out);
+        place.stackline(&["check", "-e", &from.out]).succeeds();
+    }
+    place
+        .stackline(&[
+            "net",
+            "from",
+            "tc qdisc add dev eth0 root cake bandwidth 20mbit",
+        ])
+        .fails(2, &["cake"])
+        .hints("fq_codel");
+    place
+        .stackline(&["net", "from", "nothing.py"])
+        .fails(2, &["nothing.py"])
+        .hints("quotation marks");
+}

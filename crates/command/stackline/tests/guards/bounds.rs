@@ -32,6 +32,36 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "the words of a label; the failure itself is counted",
     ),
     (
+        "foreign_network.rs",
+        "LONGEST",
+        "bytes of a network's text; a longer one is refused",
+    ),
+    (
+        "network_text.rs",
+        "MOST_NODES",
+        "hosts and switches of a network; one with more is refused",
+    ),
+    (
+        "network_text.rs",
+        "MOST_LINKS",
+        "links of a network; one with more is refused",
+    ),
+    (
+        "mininet.rs",
+        "MOST_HOSTS",
+        "an argument of a topology; a larger one is refused",
+    ),
+    (
+        "python_calls.rs",
+        "LONGEST_CALL",
+        "bytes of a call; a longer one is refused",
+    ),
+    (
+        "netem.rs",
+        "DEFAULT_LIMIT",
+        "netem's own default, which is printed",
+    ),
+    (
         "encapsulation.rs",
         "DEEPEST",
         "headers of links and tunnels that are looked through; a packet with more is counted as not read",

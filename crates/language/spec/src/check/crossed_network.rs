@@ -7,7 +7,7 @@ use super::evaluate::Bindings;
 use super::network;
 use super::varied_network::{VariedNetwork, assignment, ends, fill_in_values};
 use crate::diagnostic::{Diagnostic, TextSpan};
-use crate::tree::{NetworkItem, Specification};
+use crate::tree::{Base, NetworkItem, Specification};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,7 +17,14 @@ use stackline_core::network::Network;
 impl Checker<'_> {
     /// Stores a network that has variables until their values are known. Returns whether it has any.
     pub(crate) fn vary(&mut self, item: &NetworkItem) -> bool {
-        let variables = find_variables(self.marked, item.at.clone());
+        let mut variables = find_variables(self.marked, item.at.clone());
+        // A template's text stands elsewhere.
+        item.clone().figures(&mut |value, _| match &value.base {
+            Base::Variable(name) if variables.iter().all(|known| known.0 != *name) => {
+                variables.push((name.clone(), value.span));
+            }
+            _ => {}
+        });
         let varies = !variables.is_empty();
         if varies {
             let varied = VariedNetwork {

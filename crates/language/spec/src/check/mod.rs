@@ -12,6 +12,7 @@ pub(crate) mod evaluate;
 mod expansion;
 mod expectation;
 mod far_end;
+pub(crate) mod host_sets;
 mod ineffective_clauses;
 mod mahimahi_trace;
 mod measurement_origin;

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::clauses::{clause_stacks, clause_world};
 use super::expansion::{StackOffer, StackSource, SweepCombination};
 use crate::token_layout::Marked;
-use crate::tree::{Clause, ClauseKind, PartItem, Specification};
+use crate::tree::{Clause, ClauseKind, PartItem, Specification, TokenIndices, Word};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,10 +26,31 @@ impl Checker<'_> {
             return String::new();
         };
         let mut words = self.part_words(specification, part, *offer, chosen);
+        if let (Some(set), Some(first)) = (&part.set_at, words.first_mut()) {
+            *first = self.pair_text(part, set, chosen);
+        }
         if matches!(offer.from, StackSource::CommandLine | StackSource::Composer) {
             words.push(self.over_text(specification, *offer, chosen));
         }
         words.join(" ")
+    }
+
+    /// The head of a part for one pair of sets of hosts.
+    fn pair_text(
+        &self,
+        part: &PartItem,
+        set: &TokenIndices,
+        chosen: &SweepCombination<'_>,
+    ) -> String {
+        let before = self.flat(part.head_at.start..set.start, chosen);
+        let behind = self.flat(set.end..part.head_at.end, chosen);
+        let name = |end: &Option<Word>| end.as_ref().map_or(String::new(), |end| end.text.clone());
+        let text = format!(
+            "{before} from {} to {} {behind}",
+            name(&part.from),
+            name(&part.to)
+        );
+        String::from(text.trim_start())
     }
 
     /// The text of a part within its measurement.
@@ -140,12 +161,15 @@ impl Checker<'_> {
         }
         let mut head = words.join(" ");
         head.push_str(if headed { ": " } else { " " });
+        // Pairs of sets of hosts are written once.
+        let mut last = None;
         let written = specification
             .parts
             .iter()
             .zip(offer)
             .zip(parts)
-            .filter(|(_, part)| part.is_some());
+            .filter(|(_, part)| part.is_some())
+            .filter(|((part, _), _)| last.replace(part.head_at.start) != Some(part.head_at.start));
         let written: Vec<String> = written
             .map(|((part, offer), _)| {
                 let mut words = self.part_words(specification, part, offer, chosen);
@@ -156,7 +180,7 @@ impl Checker<'_> {
         head + &written.join(" | ") + &self.network_values(specification, chosen.bindings)
     }
 
-    fn flat(&self, at: crate::tree::TokenIndices, chosen: &SweepCombination<'_>) -> String {
+    fn flat(&self, at: TokenIndices, chosen: &SweepCombination<'_>) -> String {
         Marked::flat(self.marked, at, &|name| chosen.text(name))
     }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Replaces the bytes `at` by `text`. An empty range inserts.
+#[derive(PartialEq, Eq)]
 pub(super) struct LevelEdit {
     at: Range<usize>,
     text: String,
@@ -42,9 +43,10 @@ impl LevelEdit {
     }
 }
 
-/// Applies all edits, which must not overlap.
+/// Applies all edits, which must not overlap; what two of them do alike, as for the passes of a loop, is done once.
 pub(super) fn apply_edits(source: &str, mut edits: Vec<LevelEdit>) -> String {
     edits.sort_by_key(|edit| edit.at.start);
+    edits.dedup();
     let (mut text, mut last) = (String::new(), 0);
     for LevelEdit { at, text: new } in edits {
         text.push_str(source.get(last..at.start).unwrap_or(""));

@@ -37,6 +37,11 @@ pub(super) fn edits(
     if chosen.is_empty() {
         return Err(no_such(&all, ends));
     }
+    if ends.is_some() {
+        for link in &chosen {
+            written.stands_alone(&link.ends.0)?;
+        }
+    }
     let (mut edits, mut refused) = (Vec::new(), None);
     for link in chosen {
         match of_one(written, property, link, level) {
@@ -77,6 +82,7 @@ fn of_one(
     level: &FactorLevel,
 ) -> Result<Vec<LevelEdit>> {
     let name = format!("the link {} - {}", link.ends.0.text, link.ends.1.text);
+    written.is_of_this_text(&link.ends.0)?;
     match (property, level) {
         (LinkProperty::Bandwidth, _) => rate(written, link, level, &name),
         (LinkProperty::Delay, _) => delay(written, link, level),

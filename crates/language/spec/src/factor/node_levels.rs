@@ -266,6 +266,10 @@ fn edit_property(
         value,
         default,
     } = *property;
+    names
+        .iter()
+        .try_for_each(|name| written.is_of_this_text(name))?;
+    only.map_or(Ok(()), |only| written.stands_alone(only))?;
     let text = at_level(written, value, default, level)?;
     let Some(last) = names.last() else {
         return Ok(Vec::new());

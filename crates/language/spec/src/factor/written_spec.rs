@@ -5,8 +5,8 @@ use crate::TextOrigin;
 use crate::diagnostic::{DiagnosticReport, TextSpan};
 use crate::parse;
 use crate::token::{TokenKind, lex};
-use crate::token_layout::Marked;
-use crate::tree::{Base, SpecValue, Tree};
+use crate::token_layout::{Marked, TokenRole};
+use crate::tree::{Base, LinkItem, SpecItem, SpecValue, Tree, Word};
 use alloc::format;
 use alloc::string::{String, ToString};
 use stackline_core::error::{Error, Result};
@@ -66,6 +66,43 @@ impl WrittenSpec<'_> {
             .map_or(TokenKind::End, |token| token.kind)
     }
 
+    /// Refuses what a predefined template declares: its words are not in this text.
+    pub(super) fn is_of_this_text(&self, name: &Word) -> Result<()> {
+        let first = self.token_from(name.span.start);
+        if self.marked.mark(first).role != TokenRole::Keyword {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` comes from a predefined template, whose text cannot be varied",
+            name.text
+        );
+        let hint = "sweep an argument of the template instead, as in `use star(8, <R>, 1 ms);` with `R = 10 Mbit/s, 100 Mbit/s`";
+        Err(Error::input(message).hint(hint))
+    }
+
+    /// Refuses one of the nodes or links that a loop or a template declares by the same words.
+    pub(super) fn stands_alone(&self, name: &Word) -> Result<()> {
+        let networks = self.tree.items.iter().filter_map(|item| match item {
+            SpecItem::Network(network) => Some(network),
+            _ => None,
+        });
+        let first = |link: &'_ LinkItem| link.ends.0.span;
+        let same = networks.map(|network| {
+            let nodes = network.node_names().map(|word| word.span);
+            let links = network.links.iter().map(first);
+            nodes.chain(links).filter(|span| *span == name.span).count()
+        });
+        if same.sum::<usize>() < 2 {
+            return Ok(());
+        }
+        let message = format!(
+            "`{}` is declared in a loop or template together with others",
+            name.text
+        );
+        let hint = "write a declaration of its own for what is varied, or vary all of them";
+        Err(Error::input(message).hint(hint))
+    }
+
     /// The text of a value at a level: the multiple with the value's own unit, or the text of the level.
     pub(super) fn value(&self, value: &SpecValue, level: &FactorLevel) -> Result<String> {
         match level {
@@ -74,6 +111,10 @@ impl WrittenSpec<'_> {
             FactorLevel::Times(times) => match &value.base {
                 Base::Number(number) => {
                     let first = self.token_from(value.span.start);
+                    if !matches!(self.kind(first), TokenKind::Number(_)) {
+                        let number = number * value.unit.factor() * times;
+                        return Ok(format!("{}{}", rounded(number), value.unit.base().text()));
+                    }
                     let unit = self.text(TextSpan {
                         start: self.span(first).end,
                         ..value.span

@@ -75,7 +75,7 @@ impl Parser<'_, '_> {
     fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {
         self.take(TokenRole::Keyword);
         if self.accept_word("of") {
-            Ok(Some(self.name(expected)?.text))
+            Ok(Some(self.node_name(expected)?.text))
         } else {
             Ok(None)
         }

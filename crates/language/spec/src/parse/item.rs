@@ -12,7 +12,8 @@ use crate::tree::{HostItem, Readable, SpecItem, Tree, ViaItem};
 use alloc::boxed::Box;
 use alloc::format;
 
-const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
+const ITEM: &str =
+    "expected a specification, `factor`, `host`, `network`, `procedure`, `seed` or `template`";
 const HOST: &str = "expected a host name";
 /// Keywords of statements that stand only within a network.
 const OF_NETWORKS: &[&str] = &["imp", "link", "router", "switch"];
@@ -44,6 +45,9 @@ impl Parser<'_, '_> {
                 let factor = self.factor()?;
                 tree.items.push(SpecItem::Factor(factor));
                 self.item_end(&[])?;
+            }
+            (TokenKind::Name, "template") if self.ahead(1) == TokenKind::Name => {
+                self.template_item()?;
             }
             (TokenKind::Name, "network") => self.network_item(tree)?,
             (TokenKind::Name, "procedure") => self.procedure_item(tree)?,
@@ -181,9 +185,9 @@ impl Parser<'_, '_> {
 
     /// Reads the names of hosts and their clauses, behind the word `host`.
     fn host(&mut self, host: &mut HostItem) -> Parsed<()> {
-        host.names.push(self.name(HOST)?);
+        host.names.push(self.node_name(HOST)?);
         while self.accept(TokenKind::Comma) {
-            host.names.push(self.name(HOST)?);
+            host.names.push(self.node_name(HOST)?);
         }
         while self.is_word(0, HOST_CLAUSES) {
             let (word, span) = (self.folded(0), self.take(TokenRole::Keyword));

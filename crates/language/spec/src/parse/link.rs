@@ -127,7 +127,7 @@ impl Parser<'_, '_> {
 
     /// Reads `a - b` or `a -> b`: the two ends, and between them whether the link is one-way.
     pub(super) fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
-        let first = self.name(END)?;
+        let first = self.node_name(END)?;
         if !matches!(self.kind(), TokenKind::Minus | TokenKind::Arrow) {
             let failed = Diagnostic::error(
                 self.span(),
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         }
         let one_way = self.kind() == TokenKind::Arrow;
         self.take(TokenRole::Plain);
-        Ok((first, one_way, self.name(END)?))
+        Ok((first, one_way, self.node_name(END)?))
     }
 
     fn link_rate(&mut self) -> Parsed<RateItem> {
@@ -240,7 +240,10 @@ impl Parser<'_, '_> {
 
     /// Reads a number with `%` behind it, or a variable, whose values then have the `%`.
     pub(super) fn percentage(&mut self, expected: &str) -> Parsed<SpecValue> {
-        let mut value = self.figure(ExpectedUnit::Plain, expected)?;
+        let mut value = self.figure(ExpectedUnit::Percent, expected)?;
+        if value.unit == SpecUnit::Percent {
+            return Ok(value);
+        }
         if matches!(value.base, Base::Variable(_)) && self.kind() != TokenKind::Percent {
             return Ok(value);
         }

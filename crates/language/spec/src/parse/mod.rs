@@ -4,18 +4,22 @@
 //! reported together. It does not resolve names, except where a name decides which construct begins, and it opens no
 //! files.
 
+mod bound_value;
 mod clause;
 pub(crate) mod expectation;
 mod factor;
 mod frequency;
 mod imp;
+mod index;
 mod item;
 mod link;
+mod name_scope;
 mod network;
 mod parser;
 mod part;
 mod procedure;
 pub(crate) mod queue;
+mod repetition;
 mod router;
 mod specification;
 mod timing;
@@ -90,7 +94,7 @@ pub(crate) fn parse_factor(
 
 impl Parser<'_, '_> {
     /// Reads items up to the end of the text.
-    fn items(&mut self) -> Tree {
+    pub(super) fn items(&mut self) -> Tree {
         let mut tree = Tree::default();
         while self.kind() != TokenKind::End {
             self.begin_line();

@@ -14,7 +14,7 @@ use stackline_core::network::{FakeHost, WorkKind};
 
 const HOST: &str = "expected a host name";
 pub(super) const SHARE: &str = "expected a processor share, such as `50%`";
-const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
+const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link", "for", "use"];
 const HOST_STATEMENTS: &[&str] = &[
     "buffer",
     "single_buffered",
@@ -42,33 +42,30 @@ impl Parser<'_, '_> {
         let start = self.position();
         self.take(TokenRole::Keyword);
         let name = self.name("expected a network name")?;
-        let mut network = NetworkItem {
-            name,
-            hosts: Vec::new(),
-            switches: Vec::new(),
-            links: Vec::new(),
-            at: start..start,
-            broken: true,
-        };
+        let mut network = NetworkItem::empty(name);
+        network.at = start..start;
         let result = self.block("expected `{`", &mut |parser| {
             parser.network_statement(&mut network)
         });
         network.at.end = self.position();
-        network.broken = !matches!(result, Ok(true));
+        network.broken |= !matches!(result, Ok(true));
         tree.items.push(SpecItem::Network(network));
         result.map(|_| ())
     }
 
-    fn network_statement(&mut self, network: &mut NetworkItem) -> Parsed<()> {
+    pub(super) fn network_statement(&mut self, network: &mut NetworkItem) -> Parsed<()> {
         let word = self.folded(0);
         if !STATEMENTS.contains(&word.as_str()) {
             return Err(self.unexpected(
-                "expected `host`, `switch`, `router`, `imp` or `link`",
+                "expected `host`, `switch`, `router`, `imp`, `link`, `for` or `use`",
                 STATEMENTS,
             ));
         }
-        self.take(TokenRole::Keyword);
+        let start = self.take(TokenRole::Keyword);
+        self.scope.count_statement();
         match word.as_str() {
+            "for" => self.network_loop(start, network),
+            "use" => self.template_use(start, network),
             "host" => {
                 let mut host = NodeItem::default();
                 let read = self.network_host(&mut host);
@@ -317,9 +314,9 @@ impl Parser<'_, '_> {
 
     /// Reads names with commas between.
     pub(super) fn names(&mut self, expected: &'static str) -> Parsed<Vec<Word>> {
-        let mut names = alloc::vec![self.name(expected)?];
+        let mut names = alloc::vec![self.node_name(expected)?];
         while self.accept(TokenKind::Comma) {
-            names.push(self.name(expected)?);
+            names.push(self.node_name(expected)?);
         }
         Ok(names)
     }

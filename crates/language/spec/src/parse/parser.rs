@@ -4,6 +4,7 @@
 //! A parameter `ahead` counts tokens from the current one: 0 is the current token. `expected` is the text of the
 //! diagnostic, `words` are the words to suggest if one is misspelt.
 
+use super::name_scope::NameScope;
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
 use crate::spelling;
 use crate::token::{SpecToken, TokenKind};
@@ -31,6 +32,8 @@ pub(crate) struct Parser<'m, 'a> {
     variables: BTreeSet<String>,
     /// Names of the timings of procedures, in their common form.
     timings: BTreeSet<String>,
+    /// What loops and templates bind here.
+    pub(super) scope: NameScope,
 }
 
 impl<'m, 'a> Parser<'m, 'a> {
@@ -69,6 +72,7 @@ impl<'m, 'a> Parser<'m, 'a> {
             applications,
             variables,
             timings,
+            scope: NameScope::default(),
         }
     }
 
@@ -98,15 +102,22 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     pub(crate) fn span(&self) -> TextSpan {
-        self.token(0).span
+        self.scope.place.unwrap_or(self.token(0).span)
     }
 
     /// The span of the previous token.
     pub(crate) fn last_span(&self) -> TextSpan {
-        self.at
-            .checked_sub(1)
-            .and_then(|last| self.marked.token(last))
-            .map_or(TextSpan::default(), |t| t.span)
+        let last = self.at.checked_sub(1);
+        let read = last.and_then(|last| self.marked.token(last));
+        let span = read.map_or(TextSpan::default(), |t| t.span);
+        self.scope.place.unwrap_or(span)
+    }
+
+    /// Whether the current token stands right behind the previous one, without a space.
+    pub(super) fn is_joined(&self) -> bool {
+        let last = self.at.checked_sub(1);
+        let read = last.and_then(|last| self.marked.token(last));
+        read.is_some_and(|last| last.span.end == self.token(0).span.start)
     }
 
     /// The text of the previous token.
@@ -158,6 +169,11 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.ahead(ahead) == TokenKind::Name && self.variables.contains(self.text(ahead))
     }
 
+    /// Whether a `=` follows this name somewhere in the text.
+    pub(super) fn is_swept_name(&self, name: &str) -> bool {
+        self.variables.contains(name)
+    }
+
     /// Whether the name of a timing of some procedure stands there.
     pub(crate) fn is_timing_name(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Name && self.timings.contains(&self.folded(ahead))
@@ -165,6 +181,11 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     pub(crate) const fn position(&self) -> usize {
         self.at
+    }
+
+    /// Goes on at another token.
+    pub(super) const fn go_to(&mut self, position: usize) {
+        self.at = position;
     }
 
     // Taking.

@@ -3,12 +3,14 @@
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::specification::IN_FLIGHT;
 use super::value::ExpectedUnit;
-use crate::diagnostic::Diagnostic;
+use crate::check::host_sets::is_set;
+use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::spelling;
 use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
 use crate::tree::{
-    AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, SpecValue, Specification, Word,
+    AccessItem, Base, CountItem, DataItem, HostPairing, PartItem, SizeItem, SpecValue,
+    Specification, Word,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,7 +26,11 @@ impl Parser<'_, '_> {
         let (first, start) = (self.position(), self.span());
         let mut replicas = self.replicas()?;
         let (mut from, mut to) = (None, None);
+        let ends = self.position();
         self.ends(&mut from, &mut to)?;
+        let pairing = self.pairing();
+        let is_set = |end: &Option<Word>| end.as_ref().is_some_and(|end| is_set(&end.text));
+        let set_at = (is_set(&from) || is_set(&to)).then(|| ends..self.position());
         if replicas.is_none() && from.as_ref().or(to.as_ref()).is_some() {
             replicas = self.replicas()?;
         }
@@ -37,6 +43,8 @@ impl Parser<'_, '_> {
             from,
             to,
             late_at: Vec::new(),
+            pairing,
+            set_at,
             application,
             data: None,
             source: None,
@@ -121,10 +129,21 @@ impl Parser<'_, '_> {
             self.take(TokenRole::Keyword);
             *end = Some(match self.kind() {
                 TokenKind::Text if is_to => self.quoted("expected the address of a server")?,
-                _ => self.name("expected a host name")?,
+                _ => self.host_or_set("expected a host name, or a set of hosts such as `w[*]`")?,
             });
         }
         Ok(())
+    }
+
+    /// Reads how the members of two sets are paired, if that stands here.
+    fn pairing(&mut self) -> Option<(HostPairing, TextSpan)> {
+        let pairing = match self.folded(0).as_str() {
+            _ if self.is_application(0) => return None,
+            "pairwise" => HostPairing::Pairwise,
+            "permutation" => HostPairing::Permutation,
+            _ => return None,
+        };
+        Some((pairing, self.take(TokenRole::Keyword)))
     }
 
     /// Reads the application type, whose name may be one that is not declared.
@@ -394,6 +413,17 @@ impl Parser<'_, '_> {
                 specification.late_at.push(first..self.position());
             } else if self.is_word(0, &["from", "to"]) {
                 self.ends(&mut part.from, &mut part.to)?;
+                let ends = [&part.from, &part.to].into_iter().flatten();
+                let late = ends
+                    .filter(|_| part.set_at.is_none())
+                    .find(|end| is_set(&end.text));
+                if let Some(set) = late {
+                    let message = "a set of hosts stands behind the application type";
+                    let diagnostic = Diagnostic::error(set.span, message, "expected before it");
+                    return Err(self.fail(
+                        diagnostic.hint(format!("for example `from {} to sink rr 32`", set.text)),
+                    ));
+                }
                 part.late_at.push(first..self.position());
             } else {
                 return Ok(());

@@ -24,6 +24,10 @@ pub(crate) enum ExpectedUnit {
     Time,
     /// Units of size or time.
     Any,
+    /// No unit; the caller reads one of rates, which an argument of a template has already.
+    Rate,
+    /// No unit; the caller reads a `%`, which an argument of a template has already.
+    Percent,
 }
 
 /// How many tokens are searched for the `)` of a drawn size.
@@ -32,6 +36,12 @@ const LOOK_AHEAD: usize = 64;
 impl Parser<'_, '_> {
     /// Reads a number or a variable (`N` or `<N>`), with its unit.
     pub(crate) fn value(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
+        if let Some(name) = self.bound_name() {
+            return self.bound_value(name, expect);
+        }
+        if self.computes() {
+            return self.computed_value(expect);
+        }
         let start = self.span();
         let base = match self.kind() {
             TokenKind::Number(number) => {
@@ -78,7 +88,11 @@ impl Parser<'_, '_> {
     /// Whether a figure of a network stands here: a number, or a variable that is swept or in brackets.
     pub(crate) fn is_figure(&self) -> bool {
         let named = self.is_swept(0) && !spelling::is_reserved(self.text(0));
-        matches!(self.kind(), TokenKind::Number(_)) || self.is_bracketed(0) || named
+        matches!(self.kind(), TokenKind::Number(_))
+            || self.is_bracketed(0)
+            || named
+            || self.bound_name().is_some()
+            || self.computes()
     }
 
     /// Reads a figure of a network: a number, or a variable to which the specifications that use the network give
@@ -112,8 +126,12 @@ impl Parser<'_, '_> {
     }
 
     /// Reads the unit behind a number, if one stands here; refuses a unit of the other kind.
-    fn unit(&mut self, expect: ExpectedUnit) -> Parsed<SpecUnit> {
-        if self.kind() != TokenKind::Name || expect == ExpectedUnit::Plain {
+    pub(super) fn unit(&mut self, expect: ExpectedUnit) -> Parsed<SpecUnit> {
+        let without = matches!(
+            expect,
+            ExpectedUnit::Plain | ExpectedUnit::Rate | ExpectedUnit::Percent
+        );
+        if self.kind() != TokenKind::Name || without {
             return Ok(SpecUnit::None);
         }
         let size = find_factor(SIZE_UNITS, self.text(0));
@@ -197,7 +215,10 @@ impl Parser<'_, '_> {
     /// Reads a rate: `100 Mbit/s`, or a variable.
     pub(crate) fn rate(&mut self) -> Parsed<SpecValue> {
         const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
-        let mut value = self.figure(ExpectedUnit::Plain, EXPECTED)?;
+        let mut value = self.figure(ExpectedUnit::Rate, EXPECTED)?;
+        if matches!(value.unit, SpecUnit::Rate(_)) {
+            return Ok(value);
+        }
         let (number, word) = (self.last_text(), self.text(0));
         let whole = find_factor(BIT_RATES, word);
         let Some(unit) = whole.or_else(|| find_factor(RATE_UNITS, word)) else {

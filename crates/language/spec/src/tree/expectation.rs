@@ -5,7 +5,7 @@ use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;
 
 /// One expectation: `p99 < 20 ms`, `finding not queue_drop`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ExpectationItem {
     pub(crate) condition: ConditionItem,
     pub(crate) span: TextSpan,
@@ -15,7 +15,7 @@ pub(crate) struct ExpectationItem {
 }
 
 /// What an expectation states.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ConditionItem {
     /// A figure, a sign, and one bound; two for `within`.
     Figure(Word, BoundSign, Vec<BoundItem>),
@@ -36,7 +36,7 @@ pub(crate) enum BoundSign {
 }
 
 /// A bound with its unit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BoundItem {
     pub(crate) value: SpecValue,
     /// Whether `/s` follows the number.

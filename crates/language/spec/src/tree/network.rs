@@ -19,6 +19,18 @@ pub(crate) struct NetworkItem {
 }
 
 impl NetworkItem {
+    /// A network without nodes and links.
+    pub(crate) const fn empty(name: Word) -> Self {
+        Self {
+            name,
+            hosts: Vec::new(),
+            switches: Vec::new(),
+            links: Vec::new(),
+            at: 0..0,
+            broken: false,
+        }
+    }
+
     /// Names of all its hosts, as written.
     pub(crate) fn host_names(&self) -> impl Iterator<Item = &Word> {
         self.hosts.iter().flat_map(|item| &item.names)

@@ -8,6 +8,7 @@ mod imps;
 mod links;
 mod paths;
 mod queues;
+mod repeated;
 mod rewritten;
 
 use common::plan;

@@ -109,13 +109,25 @@ fn replace(file: &str, text: &str) -> io::Result<()> {
 fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
-        let _ = writeln!(text, "{} {}", host.address, host.name);
+        let plain = plain_name(&host.name);
+        let is_own = hosts.iter().all(|other| other.name != plain);
+        let alias = if plain != host.name && is_own {
+            format!(" {plain}")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, "{} {}{alias}", host.address, host.name);
         let six = host.address_v6.map(IpAddr::V6);
         for address in six.iter().chain(&host.further) {
-            let _ = writeln!(text, "{address} {}", host.name);
+            let _ = writeln!(text, "{address} {}{alias}", host.name);
         }
     }
     text
+}
+
+/// A host's name for programs that take no brackets in names, such as those with URLs: `w-3` for `w[3]`.
+fn plain_name(name: &str) -> String {
+    name.replace('[', "-").replace(']', "")
 }
 
 /// The text of `/etc/nsswitch.conf` with its line for host names replaced by `asks`; `None` when nothing has to change.
