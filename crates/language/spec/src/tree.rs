@@ -186,7 +186,7 @@ impl SpecUnit {
     }
 
     /// The base unit in its written form behind a number.
-    const fn text(self) -> &'static str {
+    pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Percent => "%",

@@ -93,7 +93,7 @@ impl Topology {
         let interfaces = InterfaceTable::new(plan);
         let mut leaf_of = leaves(&edges, count);
         leaf_of.extend(interfaces.own_nodes().iter().map(|own| own.neighbour));
-        let nodes = leaf_of.len();
+        let all = leaf_of.len();
         let mut cores: u32 = 0;
         let core = leaf_of.iter().map(|leaf| {
             cores += u32::from(leaf.is_none());
@@ -102,7 +102,7 @@ impl Topology {
         });
         let core = core.collect();
         let columns = RefCell::new(vec![None; cores as usize]);
-        let (leaving, entering) = (vec![(0, 0); nodes], vec![(0, 0); nodes]);
+        let (leaving, entering) = (vec![(0, 0); all], vec![(0, 0); all]);
         let mut topology = Self {
             edges,
             out,
@@ -140,7 +140,7 @@ impl Topology {
     #[inline]
     pub(crate) fn next(&self, at: NodeIndex, to: NodeIndex, flow: u32) -> Option<PortIndex> {
         if let Some(written) = &self.written
-            && let Some(ports) = written.ports(at, to)
+            && let Some(ports) = written.ports(at, self.interfaces.owner(to))
         {
             return pick(ports, flow ^ written.salt);
         }

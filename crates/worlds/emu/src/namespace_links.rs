@@ -139,12 +139,14 @@ impl HostVethPair<'_> {
         );
         let mut routes: Vec<RouteMessage> = Vec::new();
         for (to, mtu) in &self.mtus.routes {
-            if *mtu >= family.least_mtu() {
-                routes.push(family.route(own.index, Some(&self.all[*to as usize]), *mtu));
+            let mtu = family.mtu(self.mtus, *mtu);
+            if mtu >= family.least_mtu() {
+                routes.push(family.route(own.index, Some(&self.all[*to as usize]), mtu));
             }
         }
-        if self.mtus.route >= family.least_mtu() {
-            let mut default = family.route(own.index, None, self.mtus.route);
+        let mtu = family.mtu(self.mtus, self.mtus.route);
+        if mtu >= family.least_mtu() {
+            let mut default = family.route(own.index, None, mtu);
             if self.has_others {
                 let mut of_source = default.clone();
                 of_source.header.table = FIRST_TABLE + own.index as u8;
@@ -215,6 +217,14 @@ impl HostAddressFamily {
         match self {
             Self::V4 => 0,
             Self::V6 => LEAST_IPV6_MTU,
+        }
+    }
+
+    /// The MTU of a route whose MTU is that of IPv4.
+    const fn mtu(&self, mtus: &PathMtus, mtu: u32) -> u32 {
+        match self {
+            Self::V4 => mtu,
+            Self::V6 => mtus.of_ipv6(mtu),
         }
     }
 

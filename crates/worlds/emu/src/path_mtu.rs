@@ -19,12 +19,24 @@ pub(crate) struct PathMtus {
     pub(crate) interface: u32,
     /// MTU of its default route: the smallest of its paths' MTUs.
     pub(crate) route: u32,
+    /// The smallest MTU of its whole paths, behind routers too.
+    pub(crate) whole: u32,
     /// Interfaces with routes of their own, by place in [`InterfaceTable::all`], with their MTU: those that larger packets may go to. Of a
     /// host with several interfaces: those that this one has the shortest path to.
     pub(crate) routes: Vec<(u32, u32)>,
 }
 
 impl PathMtus {
+    /// The MTU of a route of IPv6 whose MTU is that of IPv4: routers report nothing about packets of IPv6, so that the host has to know from
+    /// the start what fits behind them.
+    pub(crate) const fn of_ipv6(&self, mtu: u32) -> u32 {
+        if self.whole < self.route {
+            self.whole
+        } else {
+            mtu
+        }
+    }
+
     /// Whether the host's interface carries IPv6, whose packets may always have 1280 bytes (RFC 8200, section 5).
     pub(crate) const fn carries_ipv6(&self) -> bool {
         self.interface >= LEAST_IPV6_MTU
@@ -47,6 +59,7 @@ pub(crate) fn path_mtus(network: &plan::Network, interfaces: &InterfaceTable) ->
     let same = PathMtus {
         interface: mtu,
         route: mtu,
+        whole: mtu,
         routes: Vec::new(),
     };
     let has_several = all.len() > network.hosts.len();
@@ -105,6 +118,7 @@ fn mtus_of(
         .filter_map(|other| Some((other, first(host, other)?)))
         .collect();
     let back = others().filter_map(|other| whole(other, host));
+    let narrowest = others().filter_map(|other| whole(host, other)).min();
     let route = there
         .iter()
         .map(|(_, mtu)| *mtu)
@@ -120,6 +134,7 @@ fn mtus_of(
     PathMtus {
         interface,
         route,
+        whole: narrowest.unwrap_or(route).min(route),
         routes,
     }
 }
@@ -205,6 +220,7 @@ mod tests {
                 PathMtus {
                     interface: 9000,
                     route: 9000,
+                    whole: 9000,
                     routes: Vec::new()
                 };
                 3
@@ -223,6 +239,7 @@ mod tests {
                 PathMtus {
                     interface: 1400,
                     route: 1400,
+                    whole: 1400,
                     routes: Vec::new()
                 };
                 mtus.len()
@@ -250,6 +267,7 @@ mod tests {
             PathMtus {
                 interface: 9000,
                 route: 1500,
+                whole: 1500,
                 routes: vec![(1, 9000)]
             }
         );
@@ -258,6 +276,7 @@ mod tests {
             PathMtus {
                 interface: 1500,
                 route: 1500,
+                whole: 1500,
                 routes: Vec::new()
             }
         );

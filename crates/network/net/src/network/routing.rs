@@ -39,7 +39,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
                 self.too_large(now, node, slot, mtu);
                 return None;
             }
-            if let Err(refusal) = self.admit(now, node, slot) {
+            if let Err(refusal) = self.admit_at_router(now, node, slot) {
                 self.refuse(now, node, slot, refusal);
                 return None;
             }
@@ -52,7 +52,12 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     }
 
     /// Counts the hop of a packet and passes it through the router's tables.
-    fn admit(&mut self, now: Instant, node: NodeIndex, slot: u32) -> Result<(), RouterRefusal> {
+    fn admit_at_router(
+        &mut self,
+        now: Instant,
+        node: NodeIndex,
+        slot: u32,
+    ) -> Result<(), RouterRefusal> {
         let gone = RouterRefusal {
             reason: DropReason::NoPath,
             error: None,
