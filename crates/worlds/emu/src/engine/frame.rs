@@ -94,6 +94,7 @@ impl VnetFrame {
             length: length as u32,
             data: (NETWORK + 20) as u16,
             ip: 20,
+            is_v6: false,
             transport: TransportHeaderKind::Other,
         }
     }

@@ -13,6 +13,7 @@ use stackline_os::frame_batch::BATCH;
 use stackline_os::packet_socket;
 use stackline_os::thread::{ThreadSchedule, schedule, set_schedule, set_timer_slack};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 /// Token of the descriptor that stops the loop; tokens of sockets are indexes of queues.
@@ -285,9 +286,10 @@ impl EmulatorEngine {
             Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
         };
         let to = self.queue_of(header.to);
-        let to_node = match to {
-            Some(to) => Some(self.queues[to as usize].port.node),
-            None => self.machine.router_at(header.to.octets()),
+        let to_node = match (to, header.to) {
+            (Some(to), _) => Some(self.queues[to as usize].port.node),
+            (None, IpAddr::V4(to)) => self.machine.router_at(to.octets()),
+            (None, IpAddr::V6(_)) => None,
         };
         let Some(to_node) = to_node else {
             return self

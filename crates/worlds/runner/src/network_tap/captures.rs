@@ -401,7 +401,7 @@ fn rates(network: &Network) -> impl Iterator<Item = Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network_tap::testing::{FIRST, SECOND, network, packet};
+    use crate::network_tap::testing::{FIRST, Fake, SECOND, network, packet};
     use stackline_net::SegmentSizes;
 
     /// A capture of one port in a file of its own, and what is done with it.
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn after_the_queue_packets_stand_when_they_left_with_what_the_link_did() {
         let (totals, file) = captured(CapturePoint::AfterQueue, |captures| {
-            let mut record = |at, place, what, packet| {
+            let mut record = |at, place, what, packet: &NetworkPacket<Fake>| {
                 captures.record(Instant(at), place, what, packet);
             };
             record(5, SECOND, NetworkEvent::Dequeue, &packet(1));
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn before_the_queue_packets_stand_in_the_order_in_which_they_came_whatever_became_of_them() {
         let (totals, file) = captured(CapturePoint::BeforeQueue, |captures| {
-            let mut record = |at, what, packet| {
+            let mut record = |at, what, packet: &NetworkPacket<Fake>| {
                 captures.record(Instant(at), SECOND, what, packet);
             };
             record(1, NetworkEvent::Enqueue(0), &packet(1));
