@@ -254,9 +254,13 @@ mod tests {
         let own = |mtu| PathMtus {
             interface: mtu,
             route: mtu,
-            larger: Vec::new(),
+            whole: 1400,
+            routes: Vec::new(),
         };
-        assert_eq!(path_mtus(&routed), [own(9000), own(1400)]);
+        let all = of_network(&routed);
+        assert_eq!(all, [own(9000), own(1400)]);
+        // Routers report nothing about IPv6.
+        assert_eq!(all[0].of_ipv6(9000), 1400);
     }
 
     #[test]

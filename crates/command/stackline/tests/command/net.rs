@@ -278,7 +278,7 @@ fn a_set_of_hosts() {
 #[test]
 fn from_other_tools() {
     let place = Place::new();
-    for (words, told) in [
+    for (words, printed) in [
         (
             "tc qdisc add dev eth0 root netem delay 50ms 10ms",
             "link a -> b unlimited 40 ms jitter uniform(0, 20 ms) reordering;",
@@ -289,7 +289,7 @@ fn from_other_tools() {
         ),
     ] {
         let from = place.stackline(&["net", "from", words]);
-        assert!(from.succeeds().out.contains(told), "{}", from.out);
+        assert!(from.succeeds().out.contains(printed), "{}", from.out);
         place.stackline(&["check", "-e", &from.out]).succeeds();
     }
     place

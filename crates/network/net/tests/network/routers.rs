@@ -30,6 +30,7 @@ impl PacketPayload for Headed {
         self.clone()
     }
     fn mark(&mut self) {}
+    fn set_dscp(&mut self, _: u8) {}
     fn again(&self) -> Self {
         self.clone()
     }
@@ -121,6 +122,7 @@ fn headed(from: u32, to: u32, bytes: u32, ttl: u8) -> NetworkPacket<Headed> {
         to: NodeIndex(to),
         flow: 0,
         ecn: EcnMarking::NotCapable,
+        dscp: 0,
         segments: SegmentSizes::one(bytes),
         payload: Headed {
             header: RoutedHeader {
