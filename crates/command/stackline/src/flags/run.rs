@@ -44,7 +44,7 @@ pub(crate) struct RunFlags {
     /// Keep and print the sums of intervals, such as 1s
     #[arg(short = 'i', long, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// Keep the packets of a port ('khons>edge'), of a host (khons) or of all, as pcapng; after:PLACE is behind its queues
+    /// Keep packets of a port ('khons>edge'), a host or all, as pcapng; after:PLACE is behind the queues
     #[arg(long, value_name = "PLACE")]
     pub(crate) capture: Vec<String>,
     /// Then judge it by this run, or a file of `gate --save`; takes the options of `gate`

@@ -132,12 +132,13 @@ const HOUSEKEEPING: Scene = Scene {
 
 const NETWORKS: Scene = Scene {
     commands: &[
-        "net show", "net exec", "net up", "net down", "net list", "net set",
+        "net show", "net exec", "net up", "net down", "net list", "net set", "net from",
     ],
     once: "",
     before: r"
         case $example in
             *'net up'*) ;;
+            *mm-link*) printf '1\n5\n' >up.trace && cp up.trace down.trace ;;
             *'net exec wan '* | *'net set wan '* | *'net down'*) stackline net up wan.stackline >up.log ;;
         esac
     ",

@@ -263,8 +263,10 @@ fn a_set_of_hosts() {
         "{network} 1 from w[*] to sink bulk_put 1000*100 across big;"
     ));
     assert_eq!(one.len(), 1);
-    assert_eq!(one[0]["composer"], "total");
-    assert_eq!(one[0]["parts"].as_array().unwrap().len(), 8, "{}", one[0]);
+    assert_eq!(
+        (&one[0]["part"], &one[0]["replicas"]),
+        (&"all".into(), &8.into())
+    );
     let each = place.run(&format!(
         "{network} 1 parallel: from w[1..4] to sink bulk_put 1000*100 across big;"
     ));

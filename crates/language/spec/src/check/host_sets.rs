@@ -8,7 +8,7 @@ use crate::tree::{
 };
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::plan::Composer;
 use stackline_core::random::Seed;
@@ -270,7 +270,7 @@ fn fits(set: &str, host: &str) -> bool {
                 .zip(bounds)
                 .is_some_and(|(number, (from, to))| (from..=to).contains(&number))
         }
-        None => index.to_string() == number,
+        None => *index == *number,
     };
     right && fits(others, further)
 }

@@ -288,7 +288,7 @@ impl SimUdpSocket {
             let [first, second] = identification.to_be_bytes();
             header.push(&[UDP, 0, high, low, 0, 0, first, second]);
         } else {
-            let place = offset / 8 | u16::from(more) << 13;
+            let place = (offset / 8) | (u16::from(more) << 13);
             header.push(&ipv4_header(from, to, UDP, 20 + n, identification, place));
         }
     }

@@ -207,7 +207,7 @@ fn four_states(values: &[SpecValue], report: &mut DiagnosticReport) -> LossModel
         (chain.p31 + chain.p32, [1, 2], "p31 and p32"),
     ];
     for (sum, places, names) in sums {
-        let last = places.into_iter().filter_map(|at| values.get(at)).last();
+        let last = places.into_iter().rev().find_map(|at| values.get(at));
         if let Some(value) = last.filter(|_| sum > 1.0 + 1e-9) {
             let message = format!("{names} together are above 100 per cent");
             let label = "both lead out of the same state";
