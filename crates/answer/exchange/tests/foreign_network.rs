@@ -1,4 +1,8 @@
 //! Networks of other tools: which text each form gives, and what is refused.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use proptest::prelude::*;
 use stackline_exchange::foreign_network::{forms, read};
