@@ -41,14 +41,16 @@ impl PacketPayload for Headed {
         self.header.ttl -= 1;
     }
     fn translate(&mut self, side: FlowSide, new: FlowEnd) {
-        let flow = self.header.flow.as_mut().unwrap();
+        let Some(flow) = self.header.flow.as_mut() else {
+            return;
+        };
         match side {
             FlowSide::Source => (flow.source, self.header.source) = (new, new.address),
             FlowSide::Destination => flow.destination = new,
         }
     }
     fn fragment(&mut self, mtu: u64) -> Option<CutPacket<Self>> {
-        let first_bytes = u32::try_from(mtu).unwrap();
+        let first_bytes = u32::try_from(mtu).unwrap_or(u32::MAX);
         if !self.header.may_fragment || self.bytes <= first_bytes {
             return None;
         }
