@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(set.omissions(), [failed]);
         assert_eq!(
             none.omissions(),
-            [failed, "1 row was left out: no throughput"]
+            ["1 row was left out: no throughput", failed]
         );
     }
 }

@@ -4,13 +4,14 @@
 //! It opens no file. Sizes and counts of what is read are bounded; what has no equivalent is an error that says what
 //! comes closest, and never left out without a word.
 
+mod foreign_form;
 mod mahimahi;
 mod mininet;
 mod network_text;
 mod queueing_disciplines;
 mod shell_words;
 
-use network_text::NetworkText;
+use foreign_form::ForeignForm;
 use stackline_core::error::{Error, Result};
 
 /// The longest text that is read, in bytes.
@@ -18,15 +19,6 @@ pub const LONGEST: usize = 4 << 20;
 
 /// Forms of other tools, as they are named for `--as`: the first one that recognises a text reads it.
 const FORMS: &[ForeignForm] = &[queueing_disciplines::FORM, mahimahi::FORM, mininet::FORM];
-
-/// A form in which another tool writes networks.
-struct ForeignForm {
-    name: &'static str,
-    /// What it is, for lists.
-    what: &'static str,
-    recognises: fn(&str) -> bool,
-    read: fn(&str) -> Result<NetworkText>,
-}
 
 /// The names of the forms, each with what it is.
 pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(failure_reason(failure, "1 rr 0*20"), reason);
         let long = failure_reason(&"many words ".repeat(30), "1 rr 0*20");
         assert!(
-            long.ends_with(" words ...") && long.len() < LONGEST_REASON + 4,
+            long.ends_with(" many ...") && long.len() < LONGEST_REASON + 4,
             "{long}"
         );
     }

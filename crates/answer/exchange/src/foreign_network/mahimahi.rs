@@ -1,7 +1,7 @@
 //! Command lines of mahimahi's shells, `mm-link`, `mm-delay` and `mm-loss`, one in another, as the link between a host
 //! `inside` and a host `outside` (Netravali and others, USENIX ATC 2015; their manual pages).
 
-use super::ForeignForm;
+use super::foreign_form::ForeignForm;
 use super::network_text::{LinkText, NetworkText, NodeKind, shown};
 use super::shell_words::{WordReader, commands, rounded, size_text, time_text, words};
 use stackline_core::error::{Error, Result};

@@ -3,7 +3,7 @@
 
 mod python_calls;
 
-use super::ForeignForm;
+use super::foreign_form::ForeignForm;
 use super::network_text::{LinkText, NetworkText, NodeKind, shown};
 use super::shell_words::{rate_text, tc_time, time_text, words};
 use python_calls::{PythonCall, calls};

@@ -3,7 +3,7 @@
 
 mod netem;
 
-use super::ForeignForm;
+use super::foreign_form::ForeignForm;
 use super::network_text::{LinkText, NetworkText, NodeKind, shown};
 use super::shell_words::{
     WordReader, commands, rate_text, rounded, size_text, tc_number, tc_rate, tc_size, tc_time,

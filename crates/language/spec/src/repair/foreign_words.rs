@@ -143,6 +143,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("limit", &["queue"]),
     ("buffer", &["queue"]),
     ("qlen", &["queue"]),
+    ("reorder", &["reordering"]),
     ("tbf", &["shape"]),
     ("shaper", &["shape"]),
     ("policer", &["police"]),

@@ -16,7 +16,7 @@ const FIRST_WINDOW: u64 = 10 * SEGMENT;
 /// A segment that was held back for less than this is not counted as held, ns.
 const HELD_NS: u64 = 5_000_000;
 /// The most bytes of options that a segment carries instead of data (RFC 9293, 3.1).
-const OPTIONS_MOST: u64 = 40;
+const OPTIONS_BYTES: u64 = 40;
 
 /// A segment of at least this many bytes counts as full-sized, whatever options its headers carry.
 const WHOLE: u64 = SEGMENT / 10 * 9;
@@ -173,7 +173,7 @@ impl RequestConnection {
         let [there, back] = self.directions.each_ref().map(|one| one.announced);
         let largest = self.directions[direction as usize].largest;
         let full = there.zip(back).map(|(there, back)| there.min(back));
-        bytes + OPTIONS_MOST < full.unwrap_or(largest.max(SEGMENT))
+        bytes + OPTIONS_BYTES < full.unwrap_or(largest.max(SEGMENT))
     }
 
     /// New data of a sender that is not observed, which an acknowledgement released one round trip before: the sender had no room in

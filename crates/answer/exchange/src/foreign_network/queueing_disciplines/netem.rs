@@ -248,11 +248,11 @@ impl NetemOptions {
         };
         if self.rate.is_some() && limited {
             link.clauses.push(format!("queue {limit} packets"));
-            network.comment(format!("netem holds {limit} packets{given}; those on their way count too, here only those that wait."));
+            network.comment(format!("netem holds {limit} packets{given}; those in flight count too, here only those that wait."));
         } else if self.rate.is_none() && self.delay > 0.0 {
             #[expect(clippy::cast_precision_loss, reason = "a number of packets")]
             let most = limit as f64 * 1500.0 * 8.0 / self.delay;
-            network.comment(format!("netem holds {limit} packets{given}: with this delay it passes at most {} of packets of 1500 bytes and drops what exceeds that; here nothing limits what is on its way.", rate_text(rounded(most))));
+            network.comment(format!("netem holds {limit} packets{given}: with this delay it passes at most {} of packets of 1500 bytes and drops what exceeds that; here nothing limits what is in flight.", rate_text(rounded(most))));
         }
     }
 }
