@@ -22,6 +22,8 @@ const CHAPTERS: [(&str, &str); 20] = [
     ("hosts", "2. Hosts, networks, seed"),
     ("servers", "Servers outside the run"),
     ("networks", "Networks"),
+    ("loops", "Loops and templates"),
+    ("sets", "Sets of hosts"),
     ("tcp1995", "TCP of 1995"),
     ("procedures", "3. Procedures: application types of your own"),
     ("distributions", "4. Distributions"),

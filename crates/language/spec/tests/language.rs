@@ -643,7 +643,7 @@ fn the_examples_of_the_manual_hold() {
         // One shows how a block stands in Markdown.
         .filter(|block| !block.starts_with("stackline name="))
         .collect();
-    assert_eq!(texts.len(), 10);
+    assert_eq!(texts.len(), 13);
     for text in texts {
         let hosts = if text.contains("host khons") {
             ""
