@@ -7,7 +7,7 @@ use stackline_analyze::findings::FindingKind;
 const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
 
 /// The chapters of the language manual: the topic for `help`, and the heading.
-const CHAPTERS: [(&str, &str); 20] = [
+const CHAPTERS: [(&str, &str); 22] = [
     ("language", "The stackline language"),
     ("markdown", "In Markdown"),
     ("specification", "1. A specification"),
