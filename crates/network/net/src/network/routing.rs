@@ -110,13 +110,14 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     fn mtu_from(&self, node: NodeIndex, to: NodeIndex, flow: u32) -> u64 {
         let mut mtu = u64::MAX;
         let mut at = node;
+        let host = self.topology.interfaces().owner(to);
         for _ in 0..MOST_HOPS {
             let Some(port) = self.topology.next(at, to, flow) else {
                 break;
             };
             mtu = mtu.min(self.directions[port.0 as usize].mtu);
             at = self.topology.edge(port).to;
-            if at == to || self.router(at).is_some() {
+            if at == host || self.router(at).is_some() {
                 break;
             }
         }
